@@ -1,0 +1,226 @@
+"""What one attempt is, how it ended, what was proven, and what it all means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sglsweep.matrix import Cell, Value
+from sglsweep.verdict import Milestone, MilestoneState, Phase, Verdict
+
+Scalar = None | bool | int | float | str
+"""A value as SGLang's own `server_args` line holds it, or a number read from the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """One flag that a signature implicates, with the value that is suspect (None = any)."""
+
+    flag: str
+    value: Value = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A warning worth knowing beside the verdict; never its cause."""
+
+    id: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownIssue:
+    """A public report whose condition holds for this log."""
+
+    title: str
+    url: str
+    fixed_in: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The whole answer about one log.
+
+    Attributes:
+        line: 1-based number of the evidence line; lines end at a newline alone. None: no evidence.
+        evidence: the text between carriage returns that shows the cause, without colour codes.
+        rank: as printed, all parts ("DP3 TP3"); None when the log names none.
+        remedy: changes that the catalogue knows to help, `env.NAME` or flag -> value.
+        requested: flags as the command asked for them, where the log shows them.
+        effective: flags as SGLang resolved them.
+        metrics: numbers from the log; memory in GiB (`*_gb`), times in seconds (`*_s`).
+        catalogue: version of the catalogue that said so.
+    """
+
+    verdict: Verdict
+    phase: Phase
+    cause: str | None
+    rank: str | None = None
+    line: int | None = None
+    evidence: str = ""
+    blames: tuple[Blame, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    next_step: str = ""
+    remedy: Mapping[str, Value] = field(default_factory=dict)
+    known_issues: tuple[KnownIssue, ...] = ()
+    sglang_version: str | None = None
+    requested: Mapping[str, Scalar] = field(default_factory=dict)
+    effective: Mapping[str, Scalar] = field(default_factory=dict)
+    milestones: Mapping[Milestone, MilestoneState] = field(default_factory=dict)
+    metrics: Mapping[str, Scalar] = field(default_factory=dict)
+    confidence: str = "high"
+    catalogue: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One launch of one cell on one host, as decided; never changed afterwards.
+
+    Attributes:
+        argv: what follows the build's Python: `-m sglang.launch_server ...`, with host and port.
+        env: what is added to the environment; a secret stands as `${NAME}`, never as its value.
+        launch_key: equal where sorted argv (host and port aside), environment and build are.
+        why: one plain sentence.
+        started_at: ISO 8601, UTC.
+        keeper_dir: the attempt's folder on the host.
+    """
+
+    number: int
+    cell: Cell
+    build: str
+    model: str
+    python: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    launch_key: str
+    host: str
+    port: int
+    why: str
+    started_at: str
+    keeper_dir: str
+    relaunch_of: int | None = None
+
+
+class EndKind(StrEnum):
+    """Why the wait for an attempt ended."""
+
+    FATAL_LINE = "fatal-line"
+    EXITED = "exited"
+    SILENCE = "silence"
+    CAP = "cap"
+    PROVEN = "proven"
+    PROOF_FAILED = "proof-failed"
+    DEADLINE = "deadline"
+    EQUAL = "equal"
+    INTERRUPTED = "interrupted"
+    HOST_LOST = "host-lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How an attempt's wait ended.
+
+    Attributes:
+        exit_status: the parent's, as Python gives it: negative for a signal; None if unknown.
+        stop_offset: bytes of log before we stopped anything; later lines are teardown.
+        silence_s: seconds without output or life sign, where that ended it.
+        detail: one line for a reader.
+        equal_to: the finished attempt whose effective configuration is the same.
+    """
+
+    kind: EndKind
+    exit_status: int | None = None
+    stop_offset: int | None = None
+    silence_s: float | None = None
+    detail: str = ""
+    equal_to: int | None = None
+
+
+class StepState(StrEnum):
+    """What one step of the proof said."""
+
+    OK = "ok"
+    FAILED = "failed"
+    SUSPECT = "suspect"
+    NOT_APPLICABLE = "not-applicable"
+    NOT_RUN = "not-run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofStep:
+    """One question of the proof and its answer.
+
+    Attributes:
+        verdict: what a failed step makes of the attempt (garbage-output, hang, crash, ...).
+        evidence: text of the server's answer that shows it, shortened.
+    """
+
+    name: str
+    state: StepState
+    detail: str = ""
+    elapsed_s: float = 0.0
+    verdict: Verdict | None = None
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """The probes that make "serving" true, in the order they were asked.
+
+    Attributes:
+        tokens_per_s: output tokens a second of the short load; None if it was not reached.
+        concurrency: requests in flight during that load.
+    """
+
+    steps: tuple[ProofStep, ...] = ()
+    tokens_per_s: float | None = None
+    concurrency: int | None = None
+
+    @property
+    def holds(self) -> bool:
+        """True if every applicable step passed and there was at least one."""
+        passed = [s for s in self.steps if s.state is StepState.OK]
+        return bool(passed) and not any(
+            s.state in {StepState.FAILED, StepState.NOT_RUN} for s in self.steps
+        )
+
+    @property
+    def first_failure(self) -> ProofStep | None:
+        """The step that failed, if one did."""
+        return next((s for s in self.steps if s.state is StepState.FAILED), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """Seconds spent on one attempt, by what they were spent on."""
+
+    total_s: float = 0.0
+    ready_s: float | None = None
+    proof_s: float | None = None
+    stop_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A finished attempt.
+
+    Attributes:
+        facts: what the host was at that moment (see `onhost/facts.py`), for later comparison.
+        server_info: what the running server said of itself, where it was asked.
+    """
+
+    attempt: Attempt
+    end: End
+    diagnosis: Diagnosis
+    proof: Proof | None = None
+    timings: Timings = field(default_factory=Timings)
+    ended_at: str = ""
+    facts: Mapping[str, object] = field(default_factory=dict)
+    server_info: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The diagnosis in one word."""
+        return self.diagnosis.verdict

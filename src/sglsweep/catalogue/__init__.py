@@ -1,0 +1,1 @@
+"""Knowledge as data, with the loader that checks it."""

@@ -1,0 +1,1 @@
+"""SWEEP.yaml and hosts.yaml to frozen types, errors with file:line."""

@@ -1,0 +1,1 @@
+"""What to launch next: strategies as pure functions of the history."""

@@ -1,0 +1,56 @@
+"""The seam between the loop and whatever chooses the next attempt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sglsweep.matrix import Cell, Cells
+    from sglsweep.verdict import Phase, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a strategy may know of one finished attempt; never the rules behind it.
+
+    Attributes:
+        number: the attempt's number, for the sentence that explains a decision.
+        cell: the cell as launched; on axes whose effective value is known, that value.
+        blames: names of axes that the cause's signature implicates.
+    """
+
+    number: int
+    cell: Cell
+    verdict: Verdict
+    phase: Phase
+    cause: str | None = None
+    blames: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Launch this cell next, because."""
+
+    cell: Cell
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Launch nothing more, because."""
+
+    why: str
+
+
+class Strategy(Protocol):
+    """Chooses the next attempt; same arguments, same answer."""
+
+    def decide(self, cells: Cells, history: Sequence[Evidence]) -> Launch | Finish:
+        """Return the next cell with its reason, or Finish when no cell is worth a launch.
+
+        A cell whose launch ended as host-lost or interrupted has not been tried.
+        """
+        ...

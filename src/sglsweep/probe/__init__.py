@@ -1,0 +1,1 @@
+"""Questions put to hosts and servers, and how their answers are judged."""

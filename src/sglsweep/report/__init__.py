@@ -1,0 +1,1 @@
+"""History to FINDINGS.md and its other forms."""
