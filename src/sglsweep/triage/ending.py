@@ -10,7 +10,7 @@ class Ending:
     """The end of a log as its owner saw it.
 
     Attributes:
-        exit_status: the parent's, negative for a signal (128+N is understood too); None if unknown.
+        exit_status: the parent's, negative for a signal (or 128+N); None if unknown.
         silence_s: seconds since the last output, where the server still lived; None if unknown.
     """
 

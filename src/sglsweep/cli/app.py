@@ -1,0 +1,84 @@
+"""The command line: one function per command, one place that prints refusals."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from typer.core import TyperGroup
+
+from sglsweep import __version__
+from sglsweep.errors import SglsweepError
+
+
+class _Group(TyperGroup):
+    """Prints a refusal as two lines, what and the way out, and exits with its code."""
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]  # click's own type
+        try:
+            return super().invoke(ctx)
+        except SglsweepError as error:
+            print_refusal(error)
+            raise typer.Exit(error.exit_code) from error
+        except KeyboardInterrupt as interrupt:
+            raise typer.Exit(130) from interrupt
+
+
+def print_refusal(error: SglsweepError) -> None:
+    """Write the two lines of a refusal to standard error."""
+    sys.stderr.write(f"error: {error.message}\n next: {error.next_step}\n")
+
+
+app = typer.Typer(
+    cls=_Group,
+    name="sglsweep",
+    help="Find out which SGLang launch flags work for a model on a GPU host, "
+    "and why the others do not.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"sglsweep {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_print_version, is_eager=True
+    ),
+) -> None:
+    """Accept the options that stand before a command."""
+
+
+def _register() -> None:
+    from sglsweep.cli import attempt, init, plan, report, signatures, simulate, sweep, triage
+
+    for name, command in (
+        ("sweep", sweep.sweep),
+        ("plan", plan.plan),
+        ("attempt", attempt.attempt),
+        ("relaunch", attempt.relaunch),
+        ("triage", triage.triage),
+        ("retriage", triage.retriage),
+        ("report", report.report),
+        ("status", report.status),
+        ("diff", report.diff),
+        ("signatures", signatures.signatures),
+        ("simulate", simulate.simulate),
+        ("init", init.init),
+    ):
+        app.command(name)(command)
+
+
+_register()
+
+
+def main() -> None:
+    """Entry point of the `sglsweep` program."""
+    app()

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from sglsweep.attempt import Attempt, Diagnosis, End, EndKind, Outcome
+from sglsweep.matrix import Axis, Cell, Cells, Value
+from sglsweep.plan.decide import FRACTION, Auto, Budget, Question, decide
+from sglsweep.plan.strategy import Evidence, Finish, Launch
+from sglsweep.verdict import Phase, Verdict
+
+AXES = (Axis("attention-backend", (None, "triton")), Axis("disable-cuda-graph", (None, True)))
+CELLS = Cells(AXES, ((0, 0), (0, 1), (1, 0), (1, 1)))
+
+
+class InOrder:
+    """Launches the first cell that the history does not hold."""
+
+    def decide(self, cells: Cells, history: Sequence[Evidence]) -> Launch | Finish:
+        known = {e.cell.key for e in history if e.verdict.is_evidence}
+        cell = next((c for c in cells if c.key not in known), None)
+        return Launch(cell, "next in order") if cell else Finish("every cell was launched")
+
+
+def outcome(number: int, values: dict[str, Value], verdict: Verdict) -> Outcome:
+    cell = Cell(values)
+    attempt = Attempt(
+        number=number,
+        cell=cell,
+        build="default",
+        model="m",
+        python="python3",
+        argv=("-m", "sglang.launch_server"),
+        env={},
+        launch_key=launch_key(cell),
+        host="local",
+        port=30000,
+        why="because",
+        started_at="2026-11-29T10:00:00Z",
+        keeper_dir="/tmp/x",
+    )
+    diagnosis = Diagnosis(verdict=verdict, phase=Phase.DECODE, cause=None)
+    return Outcome(attempt=attempt, end=End(kind=EndKind.EXITED), diagnosis=diagnosis)
+
+
+def launch_key(cell: Cell) -> str:
+    """Flags that are passed make the launch; one that is null does not."""
+    return ",".join(sorted(f"{n}={v}" for n, v in cell.values.items() if v is not None))
+
+
+def question(outcomes: Sequence[Outcome], goals: Sequence[str] = ("first-serving",)) -> Question:
+    return Question(
+        cells=CELLS,
+        includes=(),
+        outcomes=outcomes,
+        goals=goals,
+        strategy=lambda _: InOrder(),
+        launch_key=launch_key,
+    )
+
+
+def test_included_cells_come_before_the_strategy() -> None:
+    asked = replace(question([]), includes=(Cell({"tp": 8}), Cell({"tp": 4})))
+    first = decide(asked).step
+    assert isinstance(first, Launch)
+    assert first.cell == Cell({"tp": 8})
+    second = decide(replace(asked, outcomes=[outcome(1, {"tp": 8}, Verdict.OOM)])).step
+    assert isinstance(second, Launch)
+    assert second.cell == Cell({"tp": 4})
+
+
+@pytest.mark.parametrize("verdict", [Verdict.HOST_LOST, Verdict.INTERRUPTED])
+def test_an_included_cell_that_the_host_lost_is_launched_again(verdict: Verdict) -> None:
+    asked = replace(
+        question([outcome(1, {"tp": 8}, verdict)]),
+        includes=(Cell({"tp": 8}),),
+    )
+    step = decide(asked).step
+    assert isinstance(step, Launch)
+    assert step.cell == Cell({"tp": 8})
+
+
+def test_first_serving_ends_at_the_first_serving_attempt() -> None:
+    assert isinstance(decide(question([outcome(3, {}, Verdict.OOM)])).step, Launch)
+    step = decide(question([outcome(3, {}, Verdict.SERVING)])).step
+    assert step == Finish("attempt 3 serves")
+
+
+def test_map_goes_on_after_a_serving_attempt() -> None:
+    step = decide(question([outcome(1, {}, Verdict.SERVING)], goals=("map",))).step
+    assert isinstance(step, Launch)
+
+
+def test_a_spent_budget_ends_the_run() -> None:
+    asked = replace(question([outcome(1, {}, Verdict.OOM)]), budget=Budget(attempts=1))
+    assert decide(asked).step == Finish("the budget of 1 attempts is spent")
+    asked = replace(question([]), budget=Budget(hours=2.0), spent_hours=2.0)
+    assert decide(asked).step == Finish("the budget of 2 hours is spent")
+
+
+def test_a_cell_that_spells_a_launched_one_differently_is_not_launched() -> None:
+    included = outcome(1, {"tp": None}, Verdict.OOM)
+    decision = decide(question([included]))
+    assert isinstance(decision.step, Launch)
+    # The all-null cell of the product is the included launch again.
+    assert decision.step.cell == Cell({"attention-backend": None, "disable-cuda-graph": True})
+
+
+def test_cells_with_equal_launches_are_named_with_the_attempt_that_speaks_for_them() -> None:
+    axes = (Axis("kv-cache-dtype", (None, "auto")),)
+    asked = Question(
+        cells=Cells(axes, ((0,), (1,))),
+        includes=(),
+        outcomes=[outcome(1, {"kv-cache-dtype": None}, Verdict.OOM)],
+        goals=("map",),
+        strategy=lambda _: InOrder(),
+        launch_key=lambda _: "",
+    )
+    decision = decide(asked)
+    assert isinstance(decision.step, Finish)
+    assert decision.equal == {Cell({"kv-cache-dtype": "auto"}).key: 1}
+
+
+def test_an_auto_fraction_starts_where_told_and_steps_after_out_of_memory() -> None:
+    auto = Auto(start=0.85, next_fraction=lambda _: 0.88)
+    asked = replace(question([]), auto=auto)
+    first = decide(asked).step
+    assert isinstance(first, Launch)
+    assert first.cell.get(FRACTION) == 0.85
+    failed = outcome(1, dict(first.cell.values), Verdict.OOM)
+    second = decide(replace(asked, outcomes=[failed])).step
+    assert isinstance(second, Launch)
+    assert second.cell == first.cell.with_values({FRACTION: 0.88})
+    assert "0.85 -> 0.88" in second.why
+    again = outcome(2, dict(second.cell.values), Verdict.OOM)
+    third = decide(replace(asked, outcomes=[failed, again])).step
+    assert isinstance(third, Launch)
+    assert third.cell.get(FRACTION) == 0.85
+    assert third.cell != first.cell
