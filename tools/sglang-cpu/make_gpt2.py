@@ -1,7 +1,7 @@
 """Make tiny GPT-2 models, healthy and broken on purpose: make_gpt2.py OUT MODE [OUT MODE ...].
 
-Runs with SGLang's own Python (needs torch, safetensors, tokenizers). GPT-2 because SGLang runs it on any CPU: it has
-no rotary embedding, whose CPU path needs another package. Same weights on every machine (fixed seed).
+Runs with SGLang's own Python (needs torch, safetensors, tokenizers). GPT-2 because SGLang runs it
+on any CPU: it has no rotary embedding, whose CPU path needs another package. The seed is fixed.
 
 MODE: ok         random weights that answer with varied tokens
       nan        one weight is NaN: becomes ready, answers 200, says token 0 for ever
@@ -26,9 +26,10 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 MODES = ("ok", "nan", "mismatch", "missing", "truncated", "noweights", "badcfg", "large")
-TEXT = "A server that answers is not yet a server that serves. Ask it something it has not seen before. "
+TEXT = "A server that answers is not yet a server that serves. Ask it something it never saw. "
 TEMPLATE = (
-    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n"
+    "{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 

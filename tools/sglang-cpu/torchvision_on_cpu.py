@@ -1,8 +1,8 @@
 """Let PyPI's torchvision import beside a CPU build of torch.
 
-Its compiled part wants CUDA's libraries and does not load there; its Python part then fails with "operator
-torchvision::nms does not exist". SGLang only imports the package, so it is enough to declare the two operators
-that are registered without a guard (nms and qnms) before torchvision is imported.
+Its compiled part wants CUDA's libraries and does not load there; its Python part then fails with
+"operator torchvision::nms does not exist". SGLang only imports the package, so it is enough to
+declare the two operators that are registered without a guard (nms and qnms) before that import.
 
 Installed as a line of a `.pth` file; costs nothing until torchvision is imported.
 """

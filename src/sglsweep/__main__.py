@@ -1,0 +1,5 @@
+"""`python -m sglsweep`."""
+
+from sglsweep.cli.app import main
+
+main()
