@@ -215,6 +215,16 @@ def test_keys_of_a_later_version_are_ignored(tmp_path: Path) -> None:
     assert Journal.read(tmp_path).history() == (outcome(1),)
 
 
+def test_a_withdrawn_attempt_leaves_nothing(tmp_path: Path) -> None:
+    with Journal.create_or_resume(tmp_path, IDENTITY) as journal:
+        journal.open(attempt(1), {})
+        journal.append_log(1, b"bind failed")
+        journal.withdraw(1)
+        assert journal.open_attempts() == ()
+        assert journal.next_number() == 1
+        assert list((tmp_path / "attempts").iterdir()) == []
+
+
 def test_a_number_whose_record_is_missing_is_not_used_again(tmp_path: Path) -> None:
     with Journal.create_or_resume(tmp_path, IDENTITY) as journal:
         journal.open(attempt(1), {})

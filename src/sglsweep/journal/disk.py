@@ -44,6 +44,15 @@ def make_folder(path: Path) -> None:
         _sync_folder(path.parent)
 
 
+def remove_folder(path: Path) -> None:
+    """Remove a folder of plain files; the record first, so that no half of it is ever read."""
+    with _translated(path):
+        for file in sorted(path.iterdir(), key=lambda file: file.suffix != ".json"):
+            file.unlink()
+        path.rmdir()
+        _sync_folder(path.parent)
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write the whole file or leave the old one: temporary name, fsync, rename, fsync folder.
 

@@ -130,6 +130,11 @@ class Journal:
         document = {"schema": SCHEMA, "state": "closed"}
         disk.write_json(path, {**document, **_object(to_json(outcome))})
 
+    def withdraw(self, number: int) -> None:
+        """Take back an attempt of which nothing was started (a busy port); its log goes too."""
+        self._require_lock()
+        disk.remove_folder(self._attempt_folder(number))
+
     def append_log(self, number: int, chunk: bytes) -> None:
         """Add the next bytes of the raw log: all of them, or none if the disk refuses."""
         self._require_lock()
