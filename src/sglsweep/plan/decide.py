@@ -24,7 +24,7 @@ class Auto:
     """`mem-fraction-static: {auto: true}`: where to start, and the way to the next value.
 
     Attributes:
-        next_fraction: what the arithmetic says after the outcomes of one cell; None: nothing better.
+        next_fraction: what the arithmetic says after one cell's outcomes; None: nothing better.
     """
 
     start: float
