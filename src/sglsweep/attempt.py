@@ -153,8 +153,12 @@ class ProofStep:
     """One question of the proof and its answer.
 
     Attributes:
-        verdict: what a failed step makes of the attempt (garbage-output, hang, crash, ...).
+        verdict: what a failed step makes of the attempt (garbage-output, hang, crash, ...);
+            None where only the log can tell (the server died under it).
         evidence: text of the server's answer that shows it, shortened.
+        cause: id for the diagnosis where the step's name and verdict do not say it all.
+        next_step: what to do about a failed step.
+        numbers: what was measured on the way (`ttft_s`, `tokens_per_s`, ...).
     """
 
     name: str
@@ -163,6 +167,9 @@ class ProofStep:
     elapsed_s: float = 0.0
     verdict: Verdict | None = None
     evidence: str = ""
+    cause: str | None = None
+    next_step: str = ""
+    numbers: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
