@@ -1,0 +1,151 @@
+"""What to know before relying on a server that passed its proof."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sglsweep.attempt import StepState
+from sglsweep.flags import canonical
+from sglsweep.flags.renames import same_values
+from sglsweep.report.best import holds_need, needed_tokens
+from sglsweep.report.document import Code, Line, Strong, joined, one_line
+from sglsweep.report.launches import flags_of
+from sglsweep.report.numbers import CONTEXT, KV_TOKENS, MAX_RUNNING, count, metric
+from sglsweep.report.words import flaky
+
+if TYPE_CHECKING:
+    from sglsweep.attempt import Outcome, ProofStep, Scalar
+    from sglsweep.report.view import RunView
+
+_SUSPECTS_SHOWN = 4
+
+
+def caveats(run: RunView, outcome: Outcome) -> list[Line]:
+    """Return what the proof did not test, what is odd, what was overridden."""
+    lines = [
+        flaky(run, outcome),
+        _once(run, outcome),
+        _weights(outcome),
+        _room(run, outcome),
+        *_steps(outcome),
+        _redirected(outcome),
+        *_suspects(outcome),
+    ]
+    return [line for line in lines if line]
+
+
+def _once(run: RunView, outcome: Outcome) -> Line:
+    if len(run.repeats(outcome)) > 1:
+        return ()
+    again = f"sglsweep relaunch {run.run} {outcome.attempt.number}"
+    return ("Launched once; ", Code(again), " repeats it.")
+
+
+def _weights(outcome: Outcome) -> Line:
+    if _effective(outcome).get("load-format") != "dummy":
+        return ()
+    return (
+        Strong("Random weights"),
+        " (load-format dummy): the answers mean nothing, only that it computes.",
+    )
+
+
+def _room(run: RunView, outcome: Outcome) -> Line:
+    tokens = metric(outcome, KV_TOKENS)
+    if tokens is None:
+        return ()
+    needed = needed_tokens(run)
+    if needed is not None:
+        return _against_need(run, outcome, tokens, needed)
+    context = metric(outcome, CONTEXT)
+    if not context:
+        return (f"Room: {count(tokens)} KV tokens.",)
+    running = metric(outcome, MAX_RUNNING)
+    shared = f"; {count(tokens / running)} each at {count(running)} at once" if running else ""
+    return (
+        f"Room: {count(tokens)} KV tokens = {tokens / context:.1f} requests of the full "
+        f"{count(context)} tokens of context{shared}.",
+    )
+
+
+def _against_need(run: RunView, outcome: Outcome, tokens: float, needed: int) -> Line:
+    context, at_once = run.need["context"], run.need.get("concurrent", 1)
+    need = f"your need {at_once} x {count(context)} = {count(needed)}"
+    if holds_need(run, outcome):
+        return (f"Room: {count(tokens)} KV tokens hold {need}.",)
+    return (
+        Strong("Too small"),
+        f": {count(tokens)} KV tokens, {need}; {tokens / context:.1f} requests fit.",
+    )
+
+
+def _steps(outcome: Outcome) -> list[Line]:
+    proof = outcome.proof
+    if proof is None:
+        return [(Strong("Not proven"), ": no request was sent to it.")]
+    states = (
+        (StepState.SUSPECT, "Suspect answer"),
+        (StepState.NOT_RUN, "Not tested"),
+        (StepState.NOT_APPLICABLE, "Not tested"),
+    )
+    return [
+        (f"{title}: ", *joined([_step(s) for s in proof.steps if s.state is state], "; "), ".")
+        for state, title in states
+        if any(s.state is state for s in proof.steps)
+    ]
+
+
+def _step(step: ProofStep) -> Line:
+    detail = one_line(step.detail.rstrip("."), limit=160)
+    return (f"{step.name}: {detail}",) if detail else (step.name,)
+
+
+def _redirected(outcome: Outcome) -> Line:
+    """Name flags that were asked for and came out otherwise."""
+    effective = _effective(outcome)
+    asked = {canonical(k): (k, v) for k, v in flags_of(outcome.attempt.argv).items()}
+    parts: list[Line] = [
+        (Code(f"--{name} {value}"), " became ", Code(_word(effective[key])))
+        for key, (name, value) in asked.items()
+        if value and key in effective and not _is_same(key, value, effective[key])
+    ]
+    if not parts:
+        return ()
+    return (Strong("SGLang overrode"), ": ", *joined(parts, "; "), ".")
+
+
+def _effective(outcome: Outcome) -> dict[str, Scalar]:
+    return {
+        canonical(name.replace("_", "-")): value
+        for name, value in outcome.diagnosis.effective.items()
+    }
+
+
+def _word(value: Scalar) -> str:
+    return "null" if value is None else str(value)
+
+
+def _is_same(flag: str, asked: str, got: Scalar) -> bool:
+    if isinstance(got, bool) or got is None:
+        return asked.lower() == _word(got).lower()
+    if isinstance(got, int | float):
+        try:
+            return float(asked) == float(got)
+        except ValueError:
+            return False
+    return got.strip() in {asked.strip(), *same_values(flag, asked.strip())}
+
+
+def _suspects(outcome: Outcome) -> list[Line]:
+    found = {s.id: s for s in outcome.diagnosis.suspects}
+    lines: list[Line] = [
+        (
+            f"Warning {s.id} ",
+            Code(f"attempts/{outcome.attempt.number:04d}/log:{s.line}"),
+            " ",
+            Code(one_line(s.text, limit=160)),
+        )
+        for s in list(found.values())[:_SUSPECTS_SHOWN]
+    ]
+    rest = len(found) - _SUSPECTS_SHOWN
+    return [*lines, (f"{rest} more warnings in its log.",)] if rest > 0 else lines

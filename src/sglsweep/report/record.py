@@ -1,0 +1,156 @@
+"""The findings as one JSON document, usable as `prior` by strangers with the same GPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sglsweep.attempt import Outcome, Proof, StepState
+from sglsweep.report.best import best_serving, nearest_miss
+from sglsweep.report.document import plain
+from sglsweep.report.groups import Group, groups
+from sglsweep.report.launches import command
+from sglsweep.report.sections.axes import judged
+from sglsweep.report.sections.timeline import change_against
+from sglsweep.report.shown import Shown, did_not_help, shown
+from sglsweep.report.tell import tell
+from sglsweep.report.view import RunView, is_evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SCHEMA = 1
+
+
+def findings_json(run: RunView) -> dict[str, object]:
+    """Return what FINDINGS.md says as data: no clock, no path of this machine."""
+    best = best_serving(run)
+    top = best or nearest_miss(run)
+    document: dict[str, object] = {
+        "schema": SCHEMA,
+        "run": run.run,
+        "name": run.name,
+        "model": run.model,
+        "rehearsal": run.world or None,
+        "goal": list(run.goals),
+        "finish": run.finish or None,
+        "catalogue": run.catalogue,
+        "serves": best is not None,
+        "attempt": top.attempt.number if top else None,
+        "command": command(top.attempt) if top else None,
+        "host": run.facts,
+        "need": run.need,
+        "axes": [{"name": axis.name, "values": list(axis.values)} for axis in run.axes],
+        "attempts": [_attempt(run, index) for index in range(len(run.outcomes))],
+        "causes": [_cause(run, group) for group in groups(run)],
+        "not_launched": [
+            {"kind": e.kind, "because": e.because, "count": e.count, "what": e.what}
+            for e in run.left_out
+        ],
+        "hypotheses": [_hypothesis(run, index) for index in range(len(run.hypotheses))],
+    }
+    return {name: _strict(value) for name, value in document.items()}
+
+
+def _attempt(run: RunView, index: int) -> dict[str, object]:
+    outcome = run.outcomes[index]
+    attempt, diagnosis = outcome.attempt, outcome.diagnosis
+    return {
+        "number": attempt.number,
+        "cell": dict(attempt.cell.values),
+        "build": attempt.build,
+        "model": attempt.model,
+        "argv": list(attempt.argv),
+        "env": dict(attempt.env),
+        "launch_key": attempt.launch_key,
+        "verdict": outcome.verdict.value,
+        "phase": diagnosis.phase.value,
+        "cause": diagnosis.cause,
+        "is_evidence": is_evidence(outcome),
+        "equal_to": outcome.end.equal_to,
+        "line": diagnosis.line,
+        "evidence": diagnosis.evidence,
+        "rank": diagnosis.rank,
+        "blames": [{"flag": b.flag, "value": b.value} for b in diagnosis.blames],
+        "sglang_version": diagnosis.sglang_version,
+        "effective": dict(diagnosis.effective),
+        "metrics": dict(diagnosis.metrics),
+        "proof": _proof(outcome.proof),
+        "total_s": outcome.timings.total_s,
+        "ready_s": outcome.timings.ready_s,
+        "changed": plain(change_against(run, index)),
+    }
+
+
+def _proof(proof: Proof | None) -> dict[str, object] | None:
+    if proof is None:
+        return None
+    failed = proof.first_failure
+    return {
+        "holds": proof.holds,
+        "passed": [s.name for s in proof.steps if s.state is StepState.OK],
+        "failed": failed.name if failed else None,
+        "suspect": [s.name for s in proof.steps if s.state is StepState.SUSPECT],
+        "tokens_per_s": proof.tokens_per_s,
+        "concurrency": proof.concurrency,
+    }
+
+
+def _cause(run: RunView, group: Group) -> dict[str, object]:
+    first = group.outcomes[0].diagnosis
+    return {
+        "verdict": group.verdict.value,
+        "cause": group.cause,
+        "attempts": _numbers(group.outcomes),
+        "blame": [_blame(run, group, item) for item in shown(run, group.outcomes)],
+        "did_not_help": [
+            {"change": change.text, "attempt": number}
+            for change, number in did_not_help(group.outcomes)
+        ],
+        "known_issues": [{"title": i.text, "url": i.url} for i in group.known_issues],
+        "next_step": first.next_step,
+        "remedy": {"set": dict(first.remedy)},
+    }
+
+
+def _blame(run: RunView, group: Group, item: Shown) -> dict[str, object]:
+    pair = item.pair
+    return {
+        "standing": item.standing.value,
+        "says": plain(tell(run, group, item)),
+        "failing": pair.failing.attempt.number if pair else None,
+        "serving": pair.serving.attempt.number if pair else None,
+        "changes": [
+            {"name": c.name, "failing": c.before, "serving": c.after} for c in pair.changes
+        ]
+        if pair
+        else [],
+    }
+
+
+def _hypothesis(run: RunView, index: int) -> dict[str, object]:
+    item = run.hypotheses[index]
+    word, agree, disagree = judged(run, item)
+    return {
+        "id": item.id,
+        "says": item.says,
+        "state": word,
+        "by": _numbers(agree),
+        "against": _numbers(disagree),
+    }
+
+
+def _numbers(outcomes: Sequence[Outcome]) -> list[int]:
+    return [o.attempt.number for o in outcomes]
+
+
+def _strict(value: object) -> object:
+    """Return what strict JSON parsers take: no NaN, no infinity."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    return value

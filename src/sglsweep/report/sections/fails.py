@@ -1,0 +1,116 @@
+"""What fails, by cause: the evidence, who is to blame and how that was shown, what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sglsweep.attempt import EndKind
+from sglsweep.report.document import (
+    Block,
+    Bullets,
+    Code,
+    Heading,
+    Line,
+    Paragraph,
+    joined,
+    one_line,
+)
+from sglsweep.report.groups import Group, groups, killed
+from sglsweep.report.shown import did_not_help, shown
+from sglsweep.report.tell import tell
+from sglsweep.report.words import evidence, numbers, remedy_options
+from sglsweep.verdict import Verdict
+
+if TYPE_CHECKING:
+    from sglsweep.attempt import Outcome
+    from sglsweep.report.view import RunView
+
+_PLACES_SHOWN = 6
+
+
+def fails(run: RunView) -> list[Block]:
+    """Return one part for each cause."""
+    found = groups(run)
+    if not found:
+        return []
+    blocks: list[Block] = [Heading(2, ("What fails",))]
+    for group in found:
+        blocks += _group(run, group)
+    return blocks
+
+
+def _group(run: RunView, group: Group) -> list[Block]:
+    first = group.outcomes[0]
+    verdict = "" if group.cause in {None, group.verdict.value} else f" ({group.verdict.value})"
+    phases = sorted({o.diagnosis.phase for o in group.outcomes}, key=lambda phase: phase.order)
+    where = " and ".join(phase.value for phase in phases)
+    lines: list[Line] = [("Evidence: ", *evidence(first), *_elsewhere(group))]
+    lines += [tell(run, group, item) for item in shown(run, group.outcomes)]
+    useless = did_not_help(group.outcomes)
+    if useless:
+        lines.append(("Did not help: ", *joined([_useless(c.text, n) for c, n in useless])))
+    if group.known_issues:
+        lines.append(("Known: ", *joined([(issue,) for issue in group.known_issues], "; ")))
+    lines += _next(run, first)
+    heading = (f"{group.name}{verdict}: {numbers(group.outcomes)}, in {where}",)
+    return [Heading(3, heading), Bullets(tuple(lines))]
+
+
+def _useless(text: str, number: int) -> Line:
+    return (Code(text), f" ({number})")
+
+
+def _elsewhere(group: Group) -> Line:
+    rest = group.outcomes[1:]
+    if not rest:
+        return ()
+    shown_places = [
+        f"{o.attempt.number:04d}/log" + (f":{o.diagnosis.line}" if o.diagnosis.line else "")
+        for o in rest[:_PLACES_SHOWN]
+    ]
+    more = f" and {len(rest) - _PLACES_SHOWN} more" if len(rest) > _PLACES_SHOWN else ""
+    return (f"; likewise {', '.join(shown_places)}{more}",)
+
+
+def _next(run: RunView, first: Outcome) -> list[Line]:
+    diagnosis = first.diagnosis
+    lines: list[Line] = []
+    if diagnosis.next_step:
+        lines.append(("Next: ", one_line(diagnosis.next_step, limit=500)))
+    if diagnosis.remedy:
+        options = remedy_options(diagnosis.remedy)
+        words = f"sglsweep relaunch {run.run} {first.attempt.number} {options}"
+        lines.append(("Remedy from the catalogue, not tried by itself: ", Code(words)))
+    if diagnosis.confidence != "high":
+        lines.append((f"The diagnosis is of {diagnosis.confidence} confidence: read the log.",))
+    return lines
+
+
+def without_verdict(run: RunView) -> list[Block]:
+    """Return attempts that say nothing about their flags, and why."""
+    silent = [
+        o
+        for o in run.outcomes
+        if o.verdict
+        in {Verdict.INTERRUPTED, Verdict.HOST_LOST, Verdict.INCOMPLETE, Verdict.GRAPH_CAPTURE_OK}
+        and o.end.kind is not EndKind.EQUAL
+    ]
+    lines = [_silent(o) for o in silent]
+    for group in killed(run):
+        lines.append((f"{numbers(group.outcomes)}: {group.name}: ", *evidence(group.outcomes[0])))
+        lines += _next(run, group.outcomes[0])
+    if not lines:
+        return []
+    return [
+        Heading(2, ("Without evidence",)),
+        Paragraph(
+            ("Ended from outside or too early: for or against their flags these say nothing.",)
+        ),
+        Bullets(tuple(lines)),
+    ]
+
+
+def _silent(outcome: Outcome) -> Line:
+    phase = outcome.diagnosis.phase.value
+    detail = f": {one_line(outcome.end.detail, limit=200)}" if outcome.end.detail else ""
+    return (f"{outcome.attempt.number} {outcome.verdict.value} in {phase}{detail}",)

@@ -1,0 +1,135 @@
+"""What works, with its numbers; and what becomes ready and then dies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sglsweep.attempt import StepState
+from sglsweep.report.best import best_serving
+from sglsweep.report.document import (
+    Block,
+    Bullets,
+    Code,
+    Heading,
+    Line,
+    Paragraph,
+    Table,
+    joined,
+    one_line,
+)
+from sglsweep.report.launches import changes
+from sglsweep.report.numbers import (
+    CAPTURE_GB,
+    CAPTURE_S,
+    KV_GB,
+    KV_TOKENS,
+    LEFT_GB,
+    WEIGHTS_GB,
+    count,
+    gib,
+    metric,
+    rate,
+    seconds,
+)
+from sglsweep.report.view import is_partly
+from sglsweep.report.words import changed, evidence, flaky
+
+if TYPE_CHECKING:
+    from sglsweep.attempt import Outcome
+    from sglsweep.report.view import RunView
+
+
+def works(run: RunView) -> list[Block]:
+    """Return a row of numbers for each serving attempt, with what sets it apart."""
+    best = best_serving(run)
+    if best is None:
+        return []
+    columns = [c for c in _COLUMNS if any(c[1](o) != "-" for o in run.serving)]
+    rows = [
+        (
+            (str(o.attempt.number),),
+            _apart(run, o, best),
+            *((number(o),) for _, number in columns),
+        )
+        for o in run.serving
+    ]
+    head = ("#", f"against {best.attempt.number}", *(title for title, _ in columns))
+    return [
+        Heading(2, ("What works",)),
+        Table(head, tuple(rows)),
+        Paragraph((_legend(run),)),
+    ]
+
+
+def _apart(run: RunView, outcome: Outcome, best: Outcome) -> Line:
+    unreliable = flaky(run, outcome)
+    what: Line = ("recommended",) if outcome is best else changed(changes(best, outcome))
+    return (*what, "; ", *unreliable) if unreliable else what
+
+
+def _legend(run: RunView) -> str:
+    on_cpu = run.facts.get("gpus") == []
+    whose = "of the host" if on_cpu else "per GPU"
+    return f"Memory {whose}, as SGLang's log says it; ready counts from the launch."
+
+
+def _ready(outcome: Outcome) -> str:
+    return seconds(outcome.timings.ready_s)
+
+
+def _kv(outcome: Outcome) -> str:
+    tokens = metric(outcome, KV_TOKENS)
+    size = metric(outcome, KV_GB)
+    words = [count(tokens) if tokens is not None else "", gib(size) if size else ""]
+    return ", ".join(word for word in words if word) or "-"
+
+
+def _capture(outcome: Outcome) -> str:
+    spent, size = metric(outcome, CAPTURE_S), metric(outcome, CAPTURE_GB)
+    if spent is None:
+        return "-"
+    return f"{seconds(spent)}, {gib(size)}" if size else seconds(spent)
+
+
+def _speed(outcome: Outcome) -> str:
+    proof = outcome.proof
+    if proof is None or proof.tokens_per_s is None:
+        return "-"
+    at = f" at {proof.concurrency}" if proof.concurrency else ""
+    return f"{rate(proof.tokens_per_s)}{at}"
+
+
+_COLUMNS = (
+    ("ready", _ready),
+    ("weights", lambda o: gib(metric(o, WEIGHTS_GB))),
+    ("KV tokens", _kv),
+    ("graph capture", _capture),
+    ("memory left", lambda o: gib(metric(o, LEFT_GB))),
+    ("output speed", _speed),
+)
+
+
+def partly_working(run: RunView) -> list[Block]:
+    """Return attempts that became ready, and the probe under which they failed."""
+    found = [o for o in run.outcomes if is_partly(o)]
+    if not found:
+        return []
+    return [Heading(2, ("Partly working",)), Bullets(tuple(_partly(o) for o in found))]
+
+
+def _partly(outcome: Outcome) -> Line:
+    proof = outcome.proof
+    failed = proof.first_failure if proof else None
+    passed = [s.name for s in proof.steps if s.state is StepState.OK] if proof else []
+    after = f" after passing {', '.join(passed)}" if passed else ""
+    where: Line = (f", failed at the probe {failed.name}{after}",) if failed else ("",)
+    detail: Line = (
+        (f" ({one_line(failed.detail, limit=160)})",) if failed and failed.detail else ()
+    )
+    return joined(
+        [
+            (f"{outcome.attempt.number} became ready", *where, *detail),
+            (Code(outcome.verdict.value), " ", *evidence(outcome, limit=160)),
+        ],
+        ": ",
+    )

@@ -1,0 +1,265 @@
+"""A run as a report sees it: frozen, complete, without a path of this machine.
+
+What the loop records in run.json (`Journal.record`) and this reads; each may be absent:
+
+    axes         [{"name", "values"}]               the matrix
+    cells        number of cells to launch at most, excluded ones not counted
+    excluded     [{"because", "count", "cell" or "when"}]   never launched, by reason
+    refused      the same, where SGLang itself refuses
+    equal        the same, where another cell stands for them
+    goal         ["first-serving", ...]
+    budget       {"hours", "attempts", ...}
+    need         {"context", "concurrent"}
+    hypotheses   [{"id", "says", "predicts"}]
+    rehearsal    name of the world, where there is no real SGLang
+    finish       why the sweep launches nothing more
+    notes        [text]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from sglsweep.attempt import EndKind, Outcome
+from sglsweep.matrix import Axis, Value, spell
+from sglsweep.verdict import Phase, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sglsweep.attempt import Attempt
+
+NO_EVIDENCE = frozenset(
+    {
+        Verdict.HOST_LOST,
+        Verdict.INTERRUPTED,
+        Verdict.KILLED,
+        Verdict.INCOMPLETE,
+        Verdict.GRAPH_CAPTURE_OK,
+    }
+)
+"""Verdicts that say nothing for or against the flags that were launched."""
+
+
+class StoredRun(Protocol):
+    """What a report needs of a journal."""
+
+    folder: Path
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """Everything in run.json."""
+        ...
+
+    def history(self) -> tuple[Outcome, ...]:
+        """Finished attempts, by number."""
+        ...
+
+    def open_attempts(self) -> tuple[Attempt, ...]:
+        """Attempts begun and not closed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Cells that were not launched, and why.
+
+    Attributes:
+        kind: "excluded" by the user, "refused" by SGLang, "equal" to another cell.
+        what: the condition or the cell, as `flag=value` words.
+    """
+
+    kind: str
+    because: str
+    count: int = 1
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """Something the user believes, as a prediction: where `when` holds, the verdict is this."""
+
+    id: str
+    says: str
+    when: Mapping[str, Value] = field(default_factory=dict)
+    verdict: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """Everything a report says comes from here.
+
+    Attributes:
+        run: the word that names this run on a command line.
+        outcomes: finished attempts, by number.
+        need: tokens of context and requests at once that a server must hold.
+    """
+
+    run: str
+    name: str
+    model: str
+    outcomes: tuple[Outcome, ...] = ()
+    running: tuple[Attempt, ...] = ()
+    axes: tuple[Axis, ...] = ()
+    cells: int | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    goals: tuple[str, ...] = ()
+    budget: Mapping[str, object] = field(default_factory=dict)
+    need: Mapping[str, int] = field(default_factory=dict)
+    hypotheses: tuple[Hypothesis, ...] = ()
+    world: str = ""
+    finish: str = ""
+    notes: tuple[str, ...] = ()
+    catalogue: str = ""
+    tool: str = ""
+
+    @property
+    def evidence(self) -> tuple[Outcome, ...]:
+        """Attempts that say something about the flags they were launched with."""
+        return tuple(o for o in self.outcomes if is_evidence(o))
+
+    @property
+    def serving(self) -> tuple[Outcome, ...]:
+        """Attempts that served."""
+        return tuple(o for o in self.evidence if o.verdict is Verdict.SERVING)
+
+    @property
+    def failing(self) -> tuple[Outcome, ...]:
+        """Attempts that failed by their own doing."""
+        return tuple(o for o in self.evidence if o.verdict is not Verdict.SERVING)
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """What the host was at the latest attempt that knew."""
+        return next((o.facts for o in reversed(self.outcomes) if o.facts), {})
+
+    def outcome(self, number: int) -> Outcome | None:
+        """Return a finished attempt by its number."""
+        return next((o for o in self.outcomes if o.attempt.number == number), None)
+
+    def repeats(self, outcome: Outcome) -> tuple[Outcome, ...]:
+        """Return all telling attempts of the very same launch, this one included."""
+        key = outcome.attempt.launch_key
+        return tuple(o for o in self.evidence if o.attempt.launch_key == key)
+
+    def is_flaky(self, outcome: Outcome) -> bool:
+        """True if the very same launch served once and failed another time."""
+        return len({o.verdict is Verdict.SERVING for o in self.repeats(outcome)}) > 1
+
+
+def is_evidence(outcome: Outcome) -> bool:
+    """True where an attempt speaks about its own flags."""
+    return outcome.verdict not in NO_EVIDENCE and outcome.end.kind is not EndKind.EQUAL
+
+
+def is_partly(outcome: Outcome) -> bool:
+    """True for a server that became ready and then failed."""
+    return (
+        is_evidence(outcome)
+        and outcome.verdict is not Verdict.SERVING
+        and (outcome.diagnosis.phase.order >= Phase.READY.order or outcome.proof is not None)
+    )
+
+
+def view_of(stored: StoredRun) -> RunView:
+    """Read a stored run."""
+    facts = stored.facts
+    outcomes = stored.history()
+    left_out = [
+        _left_out(kind, entry)
+        for kind in ("excluded", "refused", "equal")
+        for entry in _objects(facts.get(kind))
+    ]
+    return RunView(
+        run=stored.folder.resolve().name,
+        name=str(facts.get("name") or stored.folder.resolve().name),
+        model=str(facts.get("model") or ""),
+        outcomes=outcomes,
+        running=stored.open_attempts(),
+        axes=_axes(facts.get("axes"), outcomes),
+        cells=_whole(facts.get("cells")),
+        left_out=tuple(left_out),
+        goals=_texts(facts.get("goal")),
+        budget=_object(facts.get("budget")),
+        need={k: n for k, v in _object(facts.get("need")).items() if (n := _whole(v))},
+        hypotheses=tuple(_hypothesis(entry) for entry in _objects(facts.get("hypotheses"))),
+        world=str(facts.get("rehearsal") or ""),
+        finish=str(facts.get("finish") or ""),
+        notes=_texts(facts.get("notes")),
+        catalogue=str(facts.get("catalogue") or ""),
+        tool=str(facts.get("tool") or ""),
+    )
+
+
+def _axes(stored: object, outcomes: Sequence[Outcome]) -> tuple[Axis, ...]:
+    """Return the matrix as recorded, with what attempts had outside it."""
+    values: dict[str, list[Value]] = {}
+    for entry in _objects(stored):
+        listed = entry.get("values")
+        if isinstance(listed, list | tuple):
+            values[str(entry.get("name"))] = [v for v in listed if _is_value(v)]
+    names = {name: None for o in outcomes for name in o.attempt.cell.values}
+    for name in names:
+        known = values.setdefault(name, [])
+        for outcome in outcomes:
+            value = outcome.attempt.cell.get(name)
+            if spell(value) not in {spell(v) for v in known}:
+                known.append(value)
+    return tuple(Axis(name, tuple(found)) for name, found in values.items())
+
+
+def _left_out(kind: str, entry: Mapping[str, object]) -> LeftOut:
+    what = entry.get("when") or entry.get("cell") or {}
+    words = (
+        " ".join(f"{name}={_shown(value)}" for name, value in what.items())
+        if isinstance(what, Mapping)
+        else str(what)
+    )
+    return LeftOut(
+        kind=kind,
+        because=str(entry.get("because") or entry.get("why") or "no reason given"),
+        count=_whole(entry.get("count")) or 1,
+        what=words,
+    )
+
+
+def _hypothesis(entry: Mapping[str, object]) -> Hypothesis:
+    predicts = _object(entry.get("predicts"))
+    when = {k: v for k, v in predicts.items() if k != "verdict" and _is_value(v)}
+    return Hypothesis(
+        id=str(entry.get("id") or "?"),
+        says=str(entry.get("says") or ""),
+        when=when,  # type: ignore[arg-type]  # _is_value above
+        verdict=str(predicts.get("verdict") or ""),
+    )
+
+
+def _shown(value: object) -> str:
+    return (
+        "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    )
+
+
+def _is_value(value: object) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _objects(value: object) -> Iterable[Mapping[str, object]]:
+    entries = value if isinstance(value, list | tuple) else ()
+    return [entry for entry in entries if isinstance(entry, Mapping)]
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(str(v) for v in value) if isinstance(value, list | tuple) else ()

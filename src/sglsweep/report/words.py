@@ -1,0 +1,105 @@
+"""Sentences that several sections share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sglsweep.attempt import StepState
+from sglsweep.report.document import Code, Inline, Line, Strong, joined, one_line
+from sglsweep.report.launches import Change, setting_text, value_text
+from sglsweep.report.numbers import listed, plural, rate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sglsweep.attempt import Outcome, Proof
+    from sglsweep.matrix import Cell, Value
+    from sglsweep.report.view import RunView
+
+
+def place(outcome: Outcome) -> str:
+    """Return where the evidence stands, below the run's folder."""
+    log = f"attempts/{outcome.attempt.number:04d}/log"
+    line = outcome.diagnosis.line
+    return log if line is None else f"{log}:{line}"
+
+
+def evidence(outcome: Outcome, *, limit: int = 240) -> Line:
+    """Return the place of the evidence and the evidence itself."""
+    text = outcome.diagnosis.evidence.strip()
+    if not text:
+        return (Code(place(outcome)), " (", outcome.end.detail or "no line says why", ")")
+    return (Code(place(outcome)), " ", Code(one_line(text, limit=limit)))
+
+
+def numbers(outcomes: Sequence[Outcome]) -> str:
+    """Write the numbers of attempts: "attempt 3", "attempts 1 and 4"."""
+    found = [o.attempt.number for o in outcomes]
+    return f"{'attempt' if len(found) == 1 else 'attempts'} {listed(found)}"
+
+
+def changed(made: Sequence[Change], *, limit: int = 4) -> Line:
+    """Write changes one after the other; of many only the first."""
+    if not made:
+        return ("nothing: the same launch again",)
+    parts: list[Line] = [change.code for change in made[:limit]]
+    if len(made) > limit:
+        parts.append((f"and {len(made) - limit} more",))
+    return joined(parts)
+
+
+def cell_words(cell: Cell) -> Line:
+    """Write a cell: what it passes; what it does not is left out."""
+    passed = [(name, value) for name, value in cell.values.items() if value is not None]
+    if not passed:
+        return ("no axis passed",)
+    return joined([(Code(cell_word(name, value)),) for name, value in passed], " ")
+
+
+def cell_word(name: str, value: Value) -> str:
+    """Write one value of a cell: "tp=8", "disable-cuda-graph", "SOME_ENV=1"."""
+    short = name.removeprefix("env.")
+    return short if value is True else f"{short}={value_text(value)}"
+
+
+def remedy_options(remedy: Mapping[str, Value]) -> str:
+    """Write a remedy as options of `sglsweep relaunch`."""
+    return " ".join(
+        f"--unset {name}" if value is None else f"--set {name}={_set_text(value)}"
+        for name, value in remedy.items()
+    )
+
+
+def _set_text(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def proof_words(proof: Proof | None) -> str:
+    """Say in a few words what the proof came to."""
+    if proof is None:
+        return "ready, not proven by a request of ours"
+    asked = [s for s in proof.steps if s.state is not StepState.NOT_APPLICABLE]
+    passed = sum(s.state is StepState.OK for s in asked)
+    speed = ""
+    if proof.tokens_per_s is not None:
+        at = f" at {proof.concurrency} at once" if proof.concurrency else ""
+        speed = f", {rate(proof.tokens_per_s)}{at}"
+    return f"proof {passed} of {plural(len(asked), 'step')}{speed}"
+
+
+def blamed(name: str, value: str | None) -> Inline:
+    """Write a setting that is to blame."""
+    return Code(setting_text(name, value))
+
+
+def flaky(run: RunView, outcome: Outcome) -> Line:
+    """Say that the same launch served and failed; empty where it did not."""
+    if not run.is_flaky(outcome):
+        return ()
+    again = run.repeats(outcome)
+    served = [o.attempt.number for o in again if o in run.serving]
+    failed = [o.attempt.number for o in again if o not in run.serving]
+    return (
+        Strong("Not reliable"),
+        f": the very same command served in {listed(served)} and failed in {listed(failed)}",
+    )
