@@ -1,0 +1,355 @@
+"""SWEEP.yaml as frozen types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sglsweep.config import schema
+from sglsweep.config.builds import Build, read_builds
+from sglsweep.config.document import Document, Loc, load_document
+from sglsweep.config.mistakes import Mistake, Note, refuse
+from sglsweep.config.models import Model, read_models
+from sglsweep.config.names import axis_names, condition_names, flag_names
+from sglsweep.config.schema import Budget, Goal, Need, Probe, SweepEntry, Workload
+from sglsweep.config.script import Script, read_script
+from sglsweep.config.secrets import read_secrets
+from sglsweep.config.unsupported import not_yet
+from sglsweep.config.validate import dotted, validate
+from sglsweep.config.values import AutoFraction, Unwritten
+from sglsweep.errors import ConfigError
+from sglsweep.flags import FlagValue, Launch, canonical, nearest
+from sglsweep.matrix import Axis, Cell, Value, spell
+from sglsweep.verdict import Phase, Verdict
+
+__all__ = ["AutoFraction", "Build", "Exclude", "Hypothesis", "Include", "Model", "Note", "Sweep"]
+
+AUTO_FLAG = "mem-fraction-static"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclude:
+    """Cells that must not be launched: all keys hold, any of the values of each.
+
+    Attributes:
+        when: axis, flag or `effective.FLAG` -> values.
+        where: FILE:LINE.
+    """
+
+    when: Mapping[str, tuple[Value, ...]]
+    because: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Include:
+    """A cell that is added and tried first; an axis it does not name is not passed."""
+
+    cell: Cell
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """A claim to test.
+
+    Attributes:
+        when: axis, flag or `effective.FLAG` -> values of the cells it speaks of.
+        outcome: `verdict`, `cause` or `phase` -> what it foretells of them, any of the values.
+    """
+
+    id: str
+    says: str
+    when: Mapping[str, tuple[Value, ...]]
+    outcome: Mapping[str, tuple[str, ...]]
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """What one SWEEP.yaml asks for.
+
+    Attributes:
+        source: the file, as it was given.
+        model: what cells without a `model` axis serve.
+        models: name as the file writes it -> model; the values of a `model` axis among them.
+        build: what cells without a `build` axis use: the first of `builds`.
+        axes: in the order of the file; `{auto: true}` is one value, its start.
+        auto: present where `mem-fraction-static` is to be solved.
+        links: names of axes that go together, by position.
+        limits: phase -> seconds.
+        prior: folders of earlier runs.
+        secrets: name of each `${NAME}` -> its value; the texts keep `${NAME}`.
+        where: `matrix.AXIS`, `matrix.AXIS[1]`, `launch.flags.FLAG`, ... -> FILE:LINE.
+        unsupported: what the file asks for and this version does not do.
+    """
+
+    name: str
+    source: Path
+    host: str
+    port: int | None
+    model: Model
+    models: Mapping[str, Model]
+    build: Build
+    builds: Mapping[str, Build]
+    launch: Launch
+    axes: tuple[Axis, ...]
+    auto: AutoFraction | None
+    links: tuple[tuple[str, ...], ...]
+    excludes: tuple[Exclude, ...]
+    includes: tuple[Include, ...]
+    hypotheses: tuple[Hypothesis, ...]
+    goal: tuple[Goal, ...]
+    budget: Budget
+    limits: Mapping[Phase, float]
+    probe: Probe
+    workload: Workload | None
+    prior: tuple[Path, ...]
+    need: Need
+    secrets: Mapping[str, str] = field(repr=False)
+    where: Mapping[str, str] = field(repr=False)
+    unsupported: tuple[Note, ...] = ()
+
+    def build_of(self, cell: Cell) -> Build:
+        """Return the build that a cell uses."""
+        name = cell.get("build")
+        return self.builds[str(name)] if name is not None else self.build
+
+    def model_of(self, cell: Cell) -> Model:
+        """Return the model that a cell serves."""
+        name = cell.get("model")
+        return self.models[str(name)] if name is not None else self.model
+
+
+def load_sweep(path: Path) -> Sweep:
+    """Read and check SWEEP.yaml; flags are checked later, against the build's own table.
+
+    Raises:
+        ConfigError: with FILE:LINE, the offending text and what to write instead.
+    """
+    document = load_document(path)
+    if not isinstance(document.tree, dict):
+        raise ConfigError(
+            f"{path}:1: the file is no mapping", next_step="Write `model: ...` and so on."
+        )
+    entry = validate(document, _marked(document), SweepEntry)
+    refuse(_misnamed(document, entry))
+    refuse(_mislinked(document, entry))
+    return _sweep(document, entry)
+
+
+def _marked(document: Document) -> object:
+    """Return the tree with `flag:` told from `flag: null` wherever values of flags stand."""
+
+    def mark(value: object, loc: Loc) -> object:
+        if loc in document.empty and _is_flag_value(loc):
+            return Unwritten()
+        if isinstance(value, dict):
+            return {key: mark(item, (*loc, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [mark(item, (*loc, index)) for index, item in enumerate(value)]
+        return value
+
+    return mark(document.tree, ())
+
+
+def _is_flag_value(loc: Loc) -> bool:
+    if loc[-1:] and isinstance(loc[-1], int):
+        loc = loc[:-1]
+    match loc:
+        case ("launch", "flags" | "env", _) | ("matrix", _) | ("include", int(), _):
+            return True
+        case ("exclude", int(), "when", _) | ("hypotheses", int(), "predicts", _):
+            return True
+        case _:
+            return False
+
+
+def _misnamed(document: Document, entry: SweepEntry) -> Iterator[Mistake]:
+    """Names that cannot be what they stand for, whatever the build."""
+    yield from flag_names(document, entry.launch.flags, ("launch", "flags"))
+    yield from axis_names(document, entry.matrix, ("matrix",))
+    for index, cell in enumerate(entry.include):
+        yield from axis_names(document, cell, ("include", index))
+    for index, rule in enumerate(entry.exclude):
+        yield from condition_names(document, rule.when, ("exclude", index, "when"))
+    for index, claim in enumerate(entry.hypotheses):
+        at: Loc = ("hypotheses", index, "predicts")
+        yield from condition_names(document, claim.predicts, at, foretells=True)
+        yield from _foretold(document, claim, at)
+    yield from _twice(document, entry)
+
+
+def _foretold(document: Document, claim: schema.HypothesisEntry, at: Loc) -> Iterator[Mistake]:
+    known: dict[str, list[str]] = {"verdict": list(Verdict), "phase": list(Phase)}
+    for key, words in known.items():
+        for value in claim.predicts.get(key, ()):
+            if value not in words:
+                near = nearest(str(value), words, count=1)
+                instead = f"Write '{near[0]}'." if near else f"Write one of {', '.join(words)}."
+                what = f"'{value}' is no {key}"
+                yield Mistake(where=document.where((*at, key)), what=what, instead=instead)
+
+
+def _twice(document: Document, entry: SweepEntry) -> Iterator[Mistake]:
+    """One flag under two names, as an axis or in `launch`; and axes that want their own kind."""
+    for names, at in ((entry.matrix, ("matrix",)), (entry.launch.flags, ("launch", "flags"))):
+        first: dict[str, str] = {}
+        for name in names:
+            other = first.setdefault(canonical(name), name)
+            if other != name:
+                what = f"'{name}' and '{other}' are the same flag"
+                where = document.where((*at, name))
+                yield Mistake(where=where, what=what, instead="Delete one of the two.")
+    for name, values in entry.matrix.items():
+        loc: Loc = ("matrix", name)
+        if isinstance(values, AutoFraction) and name != AUTO_FLAG:
+            yield Mistake(
+                where=document.where(loc),
+                what=f"{{auto: true}} cannot solve '{name}'",
+                instead=f"Write a list; only {AUTO_FLAG} is solved.",
+            )
+        elif name in {"build", "model"}:
+            yield from _not_text(document, name, values, loc)
+        elif name.startswith("env.") and not isinstance(values, AutoFraction):
+            yield from _booleans(document, values, loc)
+
+
+def _not_text(document: Document, name: str, values: object, loc: Loc) -> Iterator[Mistake]:
+    for index, value in enumerate(values if isinstance(values, tuple) else ()):
+        if not isinstance(value, str):
+            what = f"{spell(value)} is no name of a {name}"
+            where = document.where((*loc, index))
+            yield Mistake(where=where, what=what, instead="Write its name as text.")
+
+
+def _booleans(document: Document, values: tuple[Value, ...], loc: Loc) -> Iterator[Mistake]:
+    for index, value in enumerate(values):
+        if isinstance(value, bool):
+            word = str(value).lower()
+            yield Mistake(
+                where=document.where((*loc, index)),
+                what=f"{word} is a boolean, an environment variable is text",
+                instead=f'Write "1" or "{word}" in quotes, or null not to set it.',
+            )
+
+
+def _mislinked(document: Document, entry: SweepEntry) -> Iterator[Mistake]:
+    """Links that name no axis, one axis twice, or lists of unequal length."""
+    taken: dict[str, int] = {}
+    for index, names in enumerate(entry.link):
+        lengths = {n: len(v) for n in names if isinstance(v := entry.matrix.get(n), tuple)}
+        for position, name in enumerate(names):
+            where = document.where(("link", index, position))
+            if name not in lengths:
+                near = nearest(name, entry.matrix, count=1)
+                instead = f"Write '{near[0]}'." if near else "Name axes of the matrix."
+                yield Mistake(where=where, what=f"'{name}' is no axis", instead=instead)
+            elif name in taken:
+                what, instead = (
+                    f"axis '{name}' is linked twice",
+                    "Write one link with all of them.",
+                )
+                yield Mistake(where=where, what=what, instead=instead)
+            taken.setdefault(name, index)
+        if len(set(lengths.values())) > 1:
+            shown = ", ".join(f"{name} has {count}" for name, count in lengths.items())
+            yield Mistake(
+                where=document.where(("link", index)),
+                what=f"linked axes have lists of unequal length: {shown}",
+                instead="Give each as many values; they go together by position.",
+            )
+
+
+def _sweep(document: Document, entry: SweepEntry) -> Sweep:
+    folder = document.path.parent
+    script = read_script(document, entry, folder)
+    axes, auto = _axes(entry)
+    model, models = read_models(document, entry, axes, script)
+    builds = read_builds(document, entry, axes, script)
+    secrets = {**read_secrets(document), **script.secrets}
+    return Sweep(
+        name=entry.name or document.path.stem,
+        source=document.path,
+        host=entry.host,
+        port=entry.port,
+        model=model,
+        models=models,
+        build=next(iter(builds.values())),
+        builds=builds,
+        launch=_launch(entry, script),
+        axes=axes,
+        auto=auto,
+        links=entry.link,
+        excludes=_excludes(document, entry),
+        includes=_includes(document, entry),
+        hypotheses=_hypotheses(document, entry),
+        goal=tuple(dict.fromkeys(entry.goal)),
+        budget=entry.budget,
+        limits=entry.limits,
+        probe=entry.probe,
+        workload=entry.workload,
+        prior=tuple(folder / Path(prior).expanduser() for prior in entry.prior),
+        need=entry.need,
+        secrets=secrets,
+        where={dotted(loc): document.where(loc) for loc in document.lines},
+        unsupported=(*not_yet(document), *script.notes),
+    )
+
+
+def _axes(entry: SweepEntry) -> tuple[tuple[Axis, ...], AutoFraction | None]:
+    auto = next((v for v in entry.matrix.values() if isinstance(v, AutoFraction)), None)
+    axes = tuple(
+        Axis(name, (values.start,) if isinstance(values, AutoFraction) else values)
+        for name, values in entry.matrix.items()
+    )
+    return axes, auto
+
+
+def _launch(entry: SweepEntry, script: Script) -> Launch:
+    """Lay what the file says over what the script says, by the flag that a name means."""
+    own = {canonical(name) for name in entry.launch.flags}
+    kept = {n: v for n, v in script.flags.items() if canonical(n) not in own}
+    return Launch(flags={**kept, **entry.launch.flags}, env={**script.env, **entry.launch.env})
+
+
+def _excludes(document: Document, entry: SweepEntry) -> tuple[Exclude, ...]:
+    return tuple(
+        Exclude(when=rule.when, because=rule.because, where=document.where(("exclude", index)))
+        for index, rule in enumerate(entry.exclude)
+    )
+
+
+def _includes(document: Document, entry: SweepEntry) -> tuple[Include, ...]:
+    return tuple(
+        Include(
+            Cell((name, _scalar(value)) for name, value in cell.items()),
+            document.where(("include", index)),
+        )
+        for index, cell in enumerate(entry.include)
+    )
+
+
+def _scalar(value: FlagValue) -> Value:
+    """A cell holds scalars; a list goes into it as JSON text, see `flags.listed`."""
+    return json.dumps(list(value)) if isinstance(value, tuple) else value
+
+
+def _hypotheses(document: Document, entry: SweepEntry) -> tuple[Hypothesis, ...]:
+    outcomes = {"verdict", "cause", "phase"}
+    return tuple(
+        Hypothesis(
+            id=claim.id,
+            says=claim.says,
+            when={k: v for k, v in claim.predicts.items() if k not in outcomes},
+            outcome={
+                k: tuple(str(item) for item in v)
+                for k, v in claim.predicts.items()
+                if k in outcomes
+            },
+            where=document.where(("hypotheses", index)),
+        )
+        for index, claim in enumerate(entry.hypotheses)
+    )

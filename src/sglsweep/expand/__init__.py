@@ -1,0 +1,5 @@
+"""From a sweep to its cells: product, links, excludes, includes, and what no build would take."""
+
+from sglsweep.expand.expand import Excluded, ExcludedCells, Expanded, expand
+
+__all__ = ["Excluded", "ExcludedCells", "Expanded", "expand"]
