@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.flags import canonical, render_command
 from sglsweep.report.document import Code, Line
+from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,11 +114,18 @@ def environment(facts: Mapping[str, object]) -> str:
 def nearest_earlier(
     outcome: Outcome, earlier: Sequence[Outcome]
 ) -> tuple[Outcome, tuple[Change, ...]] | None:
-    """Return the earlier attempt that differs least; the latest of equals."""
+    """Return the earlier attempt that differs least; of equals one that serves, then the latest."""
     ranked = [(changes(other, outcome), other) for other in earlier]
     if not ranked:
         return None
-    best, other = min(ranked, key=lambda pair: (len(pair[0]), -pair[1].attempt.number))
+    best, other = min(
+        ranked,
+        key=lambda pair: (
+            len(pair[0]),
+            pair[1].verdict is not Verdict.SERVING,
+            -pair[1].attempt.number,
+        ),
+    )
     return other, best
 
 

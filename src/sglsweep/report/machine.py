@@ -79,3 +79,11 @@ def first_number(facts: Mapping[str, object], *keys: str) -> float | None:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value
     return None
+
+
+def gpu_hours(facts: Mapping[str, object], spent_s: float) -> str:
+    """Return what the attempts cost; "" where there is no GPU or none is known."""
+    gpus = facts.get("gpus")
+    if not isinstance(gpus, list) or not gpus or not spent_s:
+        return ""
+    return f"{len(gpus) * spent_s / 3600:.1f} GPU-hours"

@@ -118,12 +118,12 @@ def _blame(run: RunView, group: Group, item: Shown) -> dict[str, object]:
     pair = item.pair
     return {
         "standing": item.standing.value,
+        "flag": item.blame.flag if item.blame else None,
+        "value": item.blame.value if item.blame else None,
         "says": plain(tell(run, group, item)),
         "failing": pair.failing.attempt.number if pair else None,
-        "serving": pair.serving.attempt.number if pair else None,
-        "changes": [
-            {"name": c.name, "failing": c.before, "serving": c.after} for c in pair.changes
-        ]
+        "better": pair.better.attempt.number if pair else None,
+        "changes": [{"name": c.name, "failing": c.before, "better": c.after} for c in pair.changes]
         if pair
         else [],
     }

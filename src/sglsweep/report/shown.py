@@ -1,8 +1,10 @@
 """What the attempts show about who is to blame: never more than that.
 
-Proven: two attempts differ in just this, one serves and one fails. Narrowed: they differ in a
+Proven: two attempts differ in just this, one serves and one fails. Passed: they differ in just
+this, and the other gets further before it fails of something else. Narrowed: they differ in a
 few settings, the fault is among them. Shared: every failure of the cause has it, no serving
-attempt has. Suspected: the signature names it, the attempts neither show nor clear it.
+attempt has. Suspected: the signature names it and nothing more is known. Not alone: an attempt
+serves in spite of it. Not needed: an attempt fails of the same cause without it.
 """
 
 from __future__ import annotations
@@ -15,12 +17,11 @@ from sglsweep.flags import canonical
 from sglsweep.flags.renames import same_values
 from sglsweep.matrix import spell
 from sglsweep.report.launches import Change, changes, settings
-from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sglsweep.attempt import Blame, Outcome
+    from sglsweep.attempt import Blame, Outcome, Scalar
     from sglsweep.report.view import RunView
 
 _NARROW = 3
@@ -31,18 +32,20 @@ class Standing(StrEnum):
     """How firmly something is shown, strongest first."""
 
     PROVEN = "proven"
+    PASSED = "passed"
     NARROWED = "narrowed"
     SHARED = "shared"
     SUSPECTED = "suspected"
     NOT_ALONE = "not alone"
+    NOT_NEEDED = "not needed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A failing and a serving attempt and all that differs between them (failing -> serving)."""
+    """A failing attempt, a better one, and all that differs between them (failing -> better)."""
 
     failing: Outcome
-    serving: Outcome
+    better: Outcome
     changes: tuple[Change, ...]
 
 
@@ -51,55 +54,96 @@ class Shown:
     """One thing that is to blame for a cause, and how that is known.
 
     Attributes:
-        pair: the two attempts that show it, for proven and narrowed.
-        blame: the signature's word, for suspected and not alone.
-        served_by: attempts that serve in spite of it, for not alone.
+        pair: the two attempts that show it, for proven, passed and narrowed.
+        blame: the signature's word, for the last three.
+        against: attempts that fail of the same cause without it, or serve in spite of it.
         settings: for shared: what the failures have in common.
     """
 
     standing: Standing
     pair: Pair | None = None
     blame: Blame | None = None
-    served_by: tuple[int, ...] = ()
+    against: tuple[int, ...] = ()
     settings: tuple[tuple[str, str | None], ...] = ()
-
-
-def pairs(run: RunView, failing: Sequence[Outcome]) -> tuple[Pair, ...]:
-    """Return pairs that differ in few settings; of nested differences only the smallest."""
-    found = [
-        Pair(failing=bad, serving=good, changes=changes(bad, good))
-        for bad in failing
-        for good in run.serving
-        if not (run.is_flaky(bad) or run.is_flaky(good))
-    ]
-    close = sorted(
-        (pair for pair in found if 0 < len(pair.changes) <= _NARROW),
-        key=lambda pair: (len(pair.changes), pair.failing.attempt.number),
-    )
-    kept: list[Pair] = []
-    for pair in close:
-        names = {(c.name, c.before) for c in pair.changes}
-        if not any({(c.name, c.before) for c in k.changes} <= names for k in kept):
-            kept.append(pair)
-    return tuple(kept)
 
 
 def shown(run: RunView, failing: Sequence[Outcome]) -> tuple[Shown, ...]:
     """Return what is shown about the failures of one cause, strongest first."""
-    near = pairs(run, failing)
-    result = [
-        Shown(standing=Standing.PROVEN if len(pair.changes) == 1 else Standing.NARROWED, pair=pair)
-        for pair in near
-    ]
-    said = {canonical(c.name) for pair in near for c in pair.changes}
-    common = _shared(run, failing)
-    if common and not near:
+    result = _paired(run, failing)
+    said = {canonical(c.name) for item in result if item.pair for c in item.pair.changes}
+    common = () if result else _shared(run, failing)
+    if common:
         result.append(Shown(standing=Standing.SHARED, settings=common))
         said |= {canonical(name) for name, _ in common}
-    for blame in _blames(failing):
-        if canonical(blame.flag) not in said:
-            result.append(_suspected(run, blame))
-    return tuple(result)
+    result += [
+        _suspected(run, failing, blame)
+        for blame in _blames(failing)
+        if canonical(blame.flag) not in said
+    ]
+    return tuple(sorted(result, key=lambda item: list(Standing).index(item.standing)))
+
+
+def _paired(run: RunView, failing: Sequence[Outcome]) -> list[Shown]:
+    served = _smallest(_pairs(run, failing, run.serving))
+    proven = [pair for pair in served if len(pair.changes) == 1]
+    narrowed = [pair for pair in served if len(pair.changes) > 1]
+    further = [o for o in run.failing if o not in failing]
+    passed = [
+        pair
+        for pair in _smallest(_pairs(run, failing, further))
+        if len(pair.changes) == 1 and _got_further(pair) and not _is_said(pair, proven)
+    ]
+    narrowed = [pair for pair in narrowed if not any(_is_within(p, pair) for p in passed)]
+    return [
+        *(_shown(Standing.PROVEN, pair, failing) for pair in proven),
+        *(_shown(Standing.PASSED, pair, failing) for pair in passed),
+        *(Shown(standing=Standing.NARROWED, pair=pair) for pair in narrowed),
+    ]
+
+
+def _pairs(run: RunView, failing: Sequence[Outcome], better: Sequence[Outcome]) -> list[Pair]:
+    """Return pairs that differ in little; a launch that is not reliable proves nothing."""
+    found = [
+        Pair(failing=bad, better=good, changes=changes(bad, good))
+        for bad in failing
+        for good in better
+        if not (run.is_flaky(bad) or run.is_flaky(good))
+    ]
+    return [pair for pair in found if 0 < len(pair.changes) <= _NARROW]
+
+
+def _smallest(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs whose difference holds no other's: what remains is to blame."""
+    ordered = sorted(pairs, key=lambda p: (len(p.changes), p.failing.attempt.number))
+    kept: list[Pair] = []
+    for pair in ordered:
+        if not any(_is_within(other, pair) for other in kept):
+            kept.append(pair)
+    return kept
+
+
+def _is_within(smaller: Pair, larger: Pair) -> bool:
+    return _suspects(smaller) <= _suspects(larger)
+
+
+def _is_said(pair: Pair, others: Sequence[Pair]) -> bool:
+    return any(_is_within(other, pair) for other in others)
+
+
+def _suspects(pair: Pair) -> set[tuple[str, str | None]]:
+    return {(change.name, change.before) for change in pair.changes}
+
+
+def _got_further(pair: Pair) -> bool:
+    return pair.better.diagnosis.phase.order > pair.failing.diagnosis.phase.order
+
+
+def _shown(standing: Standing, pair: Pair, failing: Sequence[Outcome]) -> Shown:
+    (change,) = pair.changes
+    others = tuple(
+        o.attempt.number for o in failing if settings(o.attempt).get(change.name) != change.before
+    )
+    return Shown(standing=standing, pair=pair, against=others)
 
 
 def _shared(run: RunView, failing: Sequence[Outcome]) -> tuple[tuple[str, str | None], ...]:
@@ -127,30 +171,49 @@ def _blames(failing: Sequence[Outcome]) -> tuple[Blame, ...]:
     return tuple(found.values())
 
 
-def _suspected(run: RunView, blame: Blame) -> Shown:
+def _suspected(run: RunView, failing: Sequence[Outcome], blame: Blame) -> Shown:
+    if blame.value is None:
+        return Shown(standing=Standing.SUSPECTED, blame=blame)
     served = tuple(o.attempt.number for o in run.serving if holds(o, blame.flag, blame.value))
-    standing = Standing.NOT_ALONE if served and blame.value is not None else Standing.SUSPECTED
-    return Shown(standing=standing, blame=blame, served_by=served)
+    if served:
+        return Shown(standing=Standing.NOT_ALONE, blame=blame, against=served)
+    without = tuple(
+        o.attempt.number
+        for o in failing
+        if value_in(o, blame.flag) is not None and not holds(o, blame.flag, blame.value)
+    )
+    standing = Standing.NOT_NEEDED if without else Standing.SUSPECTED
+    return Shown(standing=standing, blame=blame, against=without)
 
 
-def holds(outcome: Outcome, flag: str, value: object) -> bool:
+def holds(outcome: Outcome, flag: str, value: Scalar) -> bool:
     """True if the attempt ran with this value: what SGLang made of it, else what was asked."""
-    name = flag.removeprefix("effective.")
     asked = _word(value)
-    wanted = {asked, *same_values(canonical(name), asked)}
+    found = value_in(outcome, flag)
+    if found is None:
+        return value is None and not flag.startswith("effective.")
+    return found in {asked, *same_values(canonical(flag.removeprefix("effective.")), asked)}
+
+
+def value_in(outcome: Outcome, flag: str) -> str | None:
+    """Return the value an attempt ran with, as text; None where that is not known.
+
+    `effective.FLAG` asks for nothing but what SGLang resolved.
+    """
+    name = canonical(flag.removeprefix("effective."))
     effective = {canonical(k.replace("_", "-")): v for k, v in outcome.diagnosis.effective.items()}
-    if canonical(name) in effective:
-        return _word(effective[canonical(name)]) in wanted
+    if effective.get(name) is not None:
+        return _word(effective[name])
     if flag.startswith("effective."):
-        return False
-    if name in outcome.attempt.cell.values:
-        return _word(outcome.attempt.cell.get(name)) in wanted
-    found = {canonical(k): v for k, v in settings(outcome.attempt).items()}
-    text = found.get(canonical(name))
-    return _word(True if text == "" else text) in wanted
+        return None
+    text = {canonical(k): v for k, v in settings(outcome.attempt).items()}.get(name)
+    if text is None:
+        asked = outcome.attempt.cell.get(flag)
+        return None if asked is None else _word(asked)
+    return "true" if text == "" else text
 
 
-def _word(value: object) -> str:
+def _word(value: Scalar) -> str:
     if value is None:
         return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -165,9 +228,3 @@ def did_not_help(failing: Sequence[Outcome]) -> tuple[tuple[Change, int], ...]:
             if len(made) == 1:
                 found.setdefault((made[0].name, made[0].after), (made[0], outcome.attempt.number))
     return tuple(found.values())
-
-
-def verdict_of(outcomes: Sequence[Outcome]) -> str:
-    """Say how often the same launch served: "2 of 3"."""
-    served = sum(o.verdict is Verdict.SERVING for o in outcomes)
-    return f"{served} of {len(outcomes)}"

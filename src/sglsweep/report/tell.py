@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from sglsweep.report.document import Code, Line, Strong, joined
+from sglsweep.report.launches import BARE, Change, setting_text
 from sglsweep.report.numbers import listed
-from sglsweep.report.shown import Pair, Shown, Standing
-from sglsweep.report.words import blamed, cell_word, changed
+from sglsweep.report.shown import Pair, Shown, Standing, value_in
+from sglsweep.report.words import cell_word, changed
 
 if TYPE_CHECKING:
     from sglsweep.attempt import Blame, Outcome
@@ -18,40 +19,61 @@ if TYPE_CHECKING:
 def tell(run: RunView, group: Group, item: Shown) -> Line:
     """Say who is to blame and how that is known."""
     match item.standing:
-        case Standing.PROVEN:
-            return _proven(run, item.pair)
+        case Standing.PROVEN | Standing.PASSED:
+            return _single(run, item) if item.pair else ()
         case Standing.NARROWED:
-            return _narrowed(run, item.pair)
+            return _narrowed(run, item.pair) if item.pair else ()
         case Standing.SHARED:
             return _shared(group, item)
-        case Standing.SUSPECTED:
-            return ("Suspected by the signature, not shown: ", _blame(item.blame))
-        case Standing.NOT_ALONE:
-            served = listed(list(item.served_by))
-            return (
-                "The signature names ",
-                _blame(item.blame),
-                f", but {served} serves with it: not to blame alone",
-            )
+        case Standing.SUSPECTED | Standing.NOT_ALONE | Standing.NOT_NEEDED:
+            return _named(item, item.blame) if item.blame else ()
         case _:
             assert_never(item.standing)
 
 
-def _proven(run: RunView, pair: Pair | None) -> Line:
-    if pair is None:
-        return ()
+def _single(run: RunView, item: Shown) -> Line:
+    pair = item.pair
+    assert pair is not None  # noqa: S101 - seen to by `tell`
     (change,) = pair.changes
-    bad, good = pair.failing.attempt.number, pair.serving.attempt.number
-    cure = changed((change,))
+    is_proven = item.standing is Standing.PROVEN
+    verb = "serves" if is_proven else _got_to(pair.better)
+    also = ""
+    if item.against:
+        fail = "fails" if len(item.against) == 1 else "fail"
+        also = f"; not the only one: {listed(list(item.against))} {fail} alike without it"
     return (
         "Blamed: ",
-        blamed(change.name, change.before),
+        *_culprit(change, pair.failing),
         ", ",
-        Strong("proven"),
-        f": {bad} fails{_times(run, pair.failing)}, {good} serves{_times(run, pair.serving)}, "
-        "and only this differs: ",
-        *cure,
+        Strong("proven" if is_proven else "shown"),
+        f": {pair.failing.attempt.number} fails{_times(run, pair.failing)}, "
+        f"{pair.better.attempt.number} {verb}{_times(run, pair.better)} ",
+        *_instead(change),
+        f", the rest being equal{also}",
     )
+
+
+def _got_to(better: Outcome) -> str:
+    return f"gets on to {better.diagnosis.phase.value} ({better.verdict.value})"
+
+
+def _culprit(change: Change, failing: Outcome) -> Line:
+    """Name what the failing attempt has; of a flag it does not pass, what SGLang chose."""
+    if change.before is not None:
+        return (Code(setting_text(change.name, change.before)),)
+    chosen = None if change.after in {None, BARE} else value_in(failing, change.name)
+    what = f" (SGLang chose {chosen})" if chosen else ""
+    return (Code(_bare(change.name)), f" not passed{what}")
+
+
+def _instead(change: Change) -> Line:
+    if change.after is None:
+        return ("without it",)
+    return ("with ", Code(setting_text(change.name, change.after)))
+
+
+def _bare(name: str) -> str:
+    return name.removeprefix("env.") if name.startswith("env.") else f"--{name}"
 
 
 def _times(run: RunView, outcome: Outcome) -> str:
@@ -59,28 +81,39 @@ def _times(run: RunView, outcome: Outcome) -> str:
     return f" ({times} of {times})" if times > 1 else ""
 
 
-def _narrowed(run: RunView, pair: Pair | None) -> Line:
-    if pair is None:
-        return ()
-    bad, good = pair.failing.attempt.number, pair.serving.attempt.number
+def _narrowed(run: RunView, pair: Pair) -> Line:
+    bad, good = pair.failing.attempt.number, pair.better.attempt.number
     return (
-        "Narrowed down, not proven: ",
+        f"Among these, not proven which: {good} serves and differs from {bad} in ",
         *changed(pair.changes),
-        f" is all that {good}, which serves, has different from {bad}; ",
+        "; ",
         Code(f"sglsweep bisect {run.run} {bad} {good}"),
-        " finds which",
+        " finds out",
     )
 
 
 def _shared(group: Group, item: Shown) -> Line:
-    parts: list[Line] = [(blamed(name, value),) for name, value in item.settings]
+    parts: list[Line] = [(Code(setting_text(name, value)),) for name, value in item.settings]
     return (
-        f"In common to all {len(group.outcomes)} and to no serving attempt, not proven: ",
+        f"Not proven, but all {len(group.outcomes)} have it and no serving attempt has: ",
         *joined(parts),
     )
 
 
-def _blame(blame: Blame | None) -> Code:
-    if blame is None:
-        return Code("?")
-    return Code(blame.flag if blame.value is None else cell_word(blame.flag, blame.value))
+def _named(item: Shown, blame: Blame) -> Line:
+    what = Code(blame.flag if blame.value is None else cell_word(blame.flag, blame.value))
+    others = listed(list(item.against))
+    one = len(item.against) == 1
+    if item.standing is Standing.NOT_ALONE:
+        return (
+            "Named by the signature, but not to blame alone: ",
+            what,
+            f" ({others} {'serves' if one else 'serve'} with it)",
+        )
+    if item.standing is Standing.NOT_NEEDED:
+        return (
+            "Named by the signature, but not needed for it: ",
+            what,
+            f" ({others} {'fails' if one else 'fail'} alike without it)",
+        )
+    return ("Suspected, by the signature alone: ", what)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sglsweep.attempt import EndKind, Outcome
 from sglsweep.matrix import Axis, Value, spell
-from sglsweep.verdict import Phase, Verdict
+from sglsweep.verdict import Milestone, MilestoneState, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,7 +159,11 @@ def is_partly(outcome: Outcome) -> bool:
     return (
         is_evidence(outcome)
         and outcome.verdict is not Verdict.SERVING
-        and (outcome.diagnosis.phase.order >= Phase.READY.order or outcome.proof is not None)
+        and (
+            outcome.proof is not None
+            or outcome.timings.ready_s is not None
+            or outcome.diagnosis.milestones.get(Milestone.READY) is MilestoneState.OK
+        )
     )
 
 

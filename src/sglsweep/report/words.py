@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import StepState
-from sglsweep.report.document import Code, Inline, Line, Strong, joined, one_line
-from sglsweep.report.launches import Change, setting_text, value_text
+from sglsweep.report.document import Code, Line, Strong, joined, one_line
+from sglsweep.report.launches import Change, value_text
 from sglsweep.report.numbers import listed, plural, rate
 
 if TYPE_CHECKING:
@@ -28,7 +28,11 @@ def evidence(outcome: Outcome, *, limit: int = 240) -> Line:
     """Return the place of the evidence and the evidence itself."""
     text = outcome.diagnosis.evidence.strip()
     if not text:
-        return (Code(place(outcome)), " (", outcome.end.detail or "no line says why", ")")
+        why = one_line(outcome.end.detail) or "no line says why"
+        return (Code(place(outcome)), f" ({why})")
+    if outcome.diagnosis.line is None:
+        # What a probe was answered stands in no log.
+        return ("the probe's answer, ", Code(one_line(text, limit=limit)))
     return (Code(place(outcome)), " ", Code(one_line(text, limit=limit)))
 
 
@@ -84,12 +88,9 @@ def proof_words(proof: Proof | None) -> str:
     if proof.tokens_per_s is not None:
         at = f" at {proof.concurrency} at once" if proof.concurrency else ""
         speed = f", {rate(proof.tokens_per_s)}{at}"
-    return f"proof {passed} of {plural(len(asked), 'step')}{speed}"
-
-
-def blamed(name: str, value: str | None) -> Inline:
-    """Write a setting that is to blame."""
-    return Code(setting_text(name, value))
+    odd = sum(s.state is StepState.SUSPECT for s in asked)
+    suspect = f", {odd} suspect" if odd else ""
+    return f"proof passed {passed} of {plural(len(asked), 'step')}{suspect}{speed}"
 
 
 def flaky(run: RunView, outcome: Outcome) -> Line:

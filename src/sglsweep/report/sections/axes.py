@@ -73,8 +73,7 @@ def _counts(run: RunView, having: Sequence[Outcome]) -> tuple[Line, Line]:
     failed = [o for o in having if o not in run.serving]
     names = [o.diagnosis.cause or o.verdict.value for o in failed]
     causes = ", ".join(f"{names.count(n)} {n}" for n in dict.fromkeys(names))
-    alone = "" if served or len(having) == 1 else "all "
-    return (str(len(served)),), (f"{alone}{causes}" if causes else "0",)
+    return (str(len(served)),), (causes or "0",)
 
 
 def hypotheses(run: RunView) -> list[Block]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sglsweep.matrix import spell
 from sglsweep.report.best import best_serving, nearest_miss
 from sglsweep.report.caveats import caveats
 from sglsweep.report.document import (
@@ -19,15 +20,21 @@ from sglsweep.report.document import (
     one_line,
 )
 from sglsweep.report.groups import group_of, groups
-from sglsweep.report.launches import command
+from sglsweep.report.launches import changes, command
+from sglsweep.report.machine import gpu_hours
 from sglsweep.report.numbers import duration, listed, plural
 from sglsweep.report.rehearsal import sglang_command
-from sglsweep.report.shown import Standing, shown
-from sglsweep.report.words import changed, evidence, numbers, proof_words, remedy_options
+from sglsweep.report.remedy import Remedy, remedies, remedy_command, remedy_line
+from sglsweep.report.shown import Shown, Standing, shown
+from sglsweep.report.words import cell_word, changed, evidence, numbers, proof_words
 
 if TYPE_CHECKING:
     from sglsweep.attempt import Outcome
+    from sglsweep.matrix import Value
+    from sglsweep.report.groups import Group
     from sglsweep.report.view import RunView
+
+_CHANGES_SHOWN = 6
 
 
 def title(run: RunView) -> list[Block]:
@@ -39,6 +46,7 @@ def title(run: RunView) -> list[Block]:
         f"on {', '.join(hosts)}" if hosts else "",
         plural(len(run.outcomes), "attempt"),
         duration(spent) if spent else "",
+        gpu_hours(run.facts, spent),
     ]
     blocks: list[Block] = [
         Heading(1, (f"{run.name}: findings",)),
@@ -64,41 +72,36 @@ def bottom_line(run: RunView) -> list[Block]:
     blocks: list[Block] = [Heading(2, ("Bottom line",))]
     if best is not None:
         blocks += _serves(run, best)
-    elif run.failing:
-        blocks += _nothing_serves(run)
     else:
-        blocks.append(Paragraph(_nothing_known(run)))
-    blocks += [Paragraph(line) for line in _state(run)]
-    return blocks
+        miss = nearest_miss(run)
+        blocks += _nothing_serves(run, miss) if miss else [Paragraph(_nothing_known(run))]
+    return blocks + [Paragraph(line) for line in _state(run)]
 
 
 def _serves(run: RunView, best: Outcome) -> list[Block]:
     again = [o.attempt.number for o in run.repeats(best) if o is not best]
     also = f", repeated as {listed(again)}" if again else ""
+    head = f" Attempt {best.attempt.number}{also}: {proof_words(best.proof)}."
     blocks: list[Block] = [
-        Paragraph(
-            (
-                Strong("Serves."),
-                f" Attempt {best.attempt.number}{also}: {proof_words(best.proof)}.",
-            )
-        ),
-        *_commands(run, best),
+        Paragraph((Strong("Serves."), head)),
+        *commands(run, best),
+        *_bullets("What made it serve", [*_against_first(run, best), *_proven(run, best)]),
+        *_bullets("Before you rely on it", caveats(run, best)),
     ]
-    proven = _proven(run, best)
-    if proven:
-        blocks += [Paragraph((Strong("Proven to matter"),)), Bullets(tuple(proven))]
-    warned = caveats(run, best)
-    if warned:
-        blocks += [Paragraph((Strong("Before you rely on it"),)), Bullets(tuple(warned))]
-    others = [
-        o.attempt.number for o in run.serving if o is not best and o not in run.repeats(best)
-    ]
+    others = [o.attempt.number for o in run.serving if o not in run.repeats(best)]
     if others:
         blocks.append(Paragraph((f"Also serving: {listed(others)}, under What works.",)))
+    if "map" in run.goals:
+        blocks += _bullets("Never served", _never_served(run))
     return blocks
 
 
-def _commands(run: RunView, outcome: Outcome) -> list[Block]:
+def _bullets(title: str, lines: list[Line]) -> list[Block]:
+    return [Paragraph((Strong(title),)), Bullets(tuple(lines))] if lines else []
+
+
+def commands(run: RunView, outcome: Outcome) -> list[Block]:
+    """Return the command to copy; for a rehearsal first the one that it stands for."""
     if not run.world:
         return [Listing(command(outcome.attempt), "bash")]
     return [
@@ -109,29 +112,59 @@ def _commands(run: RunView, outcome: Outcome) -> list[Block]:
     ]
 
 
+def _against_first(run: RunView, best: Outcome) -> list[Line]:
+    """Say what the user's first launch lacks, where that failed and is near enough to tell."""
+    first = run.outcomes[0]
+    made = changes(first, best)
+    if first not in run.failing or not 1 < len(made) <= _CHANGES_SHOWN:
+        return []
+    return [("All that differs from attempt 1: ", *changed(made, limit=_CHANGES_SHOWN))]
+
+
 def _proven(run: RunView, best: Outcome) -> list[Line]:
     """Return changes that the recommended command has and a failing one has not."""
+    found = [
+        (group, item)
+        for group in groups(run)
+        for item in shown(run, group.outcomes)
+        if item.standing is Standing.PROVEN and item.pair and item.pair.better is best
+    ]
+    return [_proof_line(group, item) for group, item in found]
+
+
+def _proof_line(group: Group, item: Shown) -> Line:
+    assert item.pair is not None  # noqa: S101 - chosen for it
+    bad, good = item.pair.failing.attempt.number, item.pair.better.attempt.number
+    return (
+        Strong("Proven"),
+        ": ",
+        *changed(item.pair.changes),
+        f" ({bad} fails with {group.name}, {good} serves, nothing else differs)",
+    )
+
+
+def _never_served(run: RunView) -> list[Line]:
+    """Name the values of the matrix that failed every time they were launched."""
     lines: list[Line] = []
-    for group in groups(run):
-        for item in shown(run, group.outcomes):
-            pair = item.pair
-            if item.standing is not Standing.PROVEN or pair is None or pair.serving is not best:
-                continue
-            lines.append(
-                (
-                    *changed(pair.changes),
-                    f": {pair.failing.attempt.number} fails ({group.name}), "
-                    f"{best.attempt.number} serves, nothing else differs",
+    for axis in run.axes:
+        for value in axis.values:
+            having = [
+                o for o in run.evidence if spell(o.attempt.cell.get(axis.name)) == spell(value)
+            ]
+            if value is not None and having and not any(o in run.serving for o in having):
+                causes = dict.fromkeys(o.diagnosis.cause or o.verdict.value for o in having)
+                lines.append(
+                    (
+                        Code(cell_word(axis.name, value)),
+                        f": {plural(len(having), 'attempt')}, {', '.join(causes)}",
+                    )
                 )
-            )
     return lines
 
 
-def _nothing_serves(run: RunView) -> list[Block]:
-    miss = nearest_miss(run)
-    assert miss is not None  # noqa: S101 - asked only where there are failures
+def _nothing_serves(run: RunView, miss: Outcome) -> list[Block]:
     diagnosis = miss.diagnosis
-    blocks: list[Block] = [
+    return [
         Paragraph(
             (
                 Strong("Nothing serves"),
@@ -146,12 +179,9 @@ def _nothing_serves(run: RunView) -> list[Block]:
                 *evidence(miss),
             )
         ),
-        *_commands(run, miss),
+        *commands(run, miss),
+        *_bullets("Try next", _try_next(run, miss)),
     ]
-    tries = _try_next(run, miss)
-    if tries:
-        blocks += [Paragraph((Strong("Try next"),)), Bullets(tuple(tries))]
-    return blocks
 
 
 def _one_cause(run: RunView) -> Line:
@@ -163,18 +193,34 @@ def _one_cause(run: RunView) -> Line:
 
 def _try_next(run: RunView, miss: Outcome) -> list[Line]:
     lines: list[Line] = []
-    diagnosis = miss.diagnosis
-    if diagnosis.next_step:
-        lines.append((one_line(diagnosis.next_step, limit=500),))
-    if diagnosis.remedy:
-        options = remedy_options(diagnosis.remedy)
-        tried = f"sglsweep relaunch {run.run} {miss.attempt.number} {options}"
-        lines.append((Code(tried), " launches it with the remedy that the catalogue knows"))
     group = group_of(run, miss)
-    lines += [
-        ("Known issue: ", issue) for issue in (group.known_issues if group is not None else ())
-    ]
+    if miss.diagnosis.next_step:
+        lines.append((one_line(miss.diagnosis.next_step, limit=500),))
+    if group is not None:
+        lines += [_remedy(run, remedy) for remedy in remedies(run, group)]
+        lines += [("Known issue: ", issue) for issue in group.known_issues]
+    untried = _untried(run)
+    if untried:
+        lines.append(("Values of the matrix that no attempt had yet: ", *joined(untried)))
     return lines
+
+
+def _remedy(run: RunView, remedy: Remedy) -> Line:
+    if remedy.tried or remedy.in_place:
+        return remedy_line(run, remedy)
+    return (Code(remedy_command(run, remedy)), " launches the catalogue's remedy")
+
+
+def _untried(run: RunView) -> list[Line]:
+    def is_untried(axis: str, value: Value) -> bool:
+        return all(spell(o.attempt.cell.get(axis)) != spell(value) for o in run.evidence)
+
+    return [
+        (Code(cell_word(axis.name, value)),)
+        for axis in run.axes
+        for value in axis.values
+        if value is not None and is_untried(axis.name, value)
+    ]
 
 
 def _nothing_known(run: RunView) -> Line:
@@ -197,6 +243,6 @@ def _state(run: RunView) -> list[Line]:
             (f"The sweep is not over: attempt {going} was begun and has no outcome yet.",)
         )
     elif run.finish:
-        lines.append(("The sweep ended: ", one_line(run.finish, limit=300), "."))
+        lines.append(("The sweep ended: ", one_line(run.finish.rstrip("."), limit=300), "."))
     lines += [(one_line(note, limit=300),) for note in run.notes]
     return lines

@@ -16,9 +16,11 @@ from sglsweep.report.document import (
     one_line,
 )
 from sglsweep.report.groups import Group, groups, killed
+from sglsweep.report.numbers import listed
+from sglsweep.report.remedy import remedies, remedy_line
 from sglsweep.report.shown import did_not_help, shown
 from sglsweep.report.tell import tell
-from sglsweep.report.words import evidence, numbers, remedy_options
+from sglsweep.report.words import evidence, numbers
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from sglsweep.report.view import RunView
 
 _PLACES_SHOWN = 6
+_WARNINGS_SHOWN = 3
 
 
 def fails(run: RunView) -> list[Block]:
@@ -48,10 +51,14 @@ def _group(run: RunView, group: Group) -> list[Block]:
     lines += [tell(run, group, item) for item in shown(run, group.outcomes)]
     useless = did_not_help(group.outcomes)
     if useless:
-        lines.append(("Did not help: ", *joined([_useless(c.text, n) for c, n in useless])))
+        lines.append(
+            ("Did not help by itself: ", *joined([_useless(c.text, n) for c, n in useless]))
+        )
+    lines += _warnings(run, group)
     if group.known_issues:
         lines.append(("Known: ", *joined([(issue,) for issue in group.known_issues], "; ")))
-    lines += _next(run, first)
+    lines += _next(group)
+    lines += [remedy_line(run, remedy) for remedy in remedies(run, group)]
     heading = (f"{group.name}{verdict}: {numbers(group.outcomes)}, in {where}",)
     return [Heading(3, heading), Bullets(tuple(lines))]
 
@@ -72,15 +79,26 @@ def _elsewhere(group: Group) -> Line:
     return (f"; likewise {', '.join(shown_places)}{more}",)
 
 
-def _next(run: RunView, first: Outcome) -> list[Line]:
-    diagnosis = first.diagnosis
+def _warnings(run: RunView, group: Group) -> list[Line]:
+    """Name warnings that stand beside the failure; one that serving attempts have is innocent."""
+    found = {s.id: s for o in group.outcomes for s in o.diagnosis.suspects}
+    lines: list[Line] = []
+    for suspect in list(found.values())[:_WARNINGS_SHOWN]:
+        served = [o.attempt.number for o in run.serving if _has(o, suspect.id)]
+        innocent = f", harmless by itself: {listed(served)} serves with it" if served else ""
+        lines.append((f"Warning beside it: {suspect.id} ", Code(one_line(suspect.text)), innocent))
+    return lines
+
+
+def _has(outcome: Outcome, suspect: str) -> bool:
+    return any(s.id == suspect for s in outcome.diagnosis.suspects)
+
+
+def _next(group: Group) -> list[Line]:
+    diagnosis = group.outcomes[0].diagnosis
     lines: list[Line] = []
     if diagnosis.next_step:
         lines.append(("Next: ", one_line(diagnosis.next_step, limit=500)))
-    if diagnosis.remedy:
-        options = remedy_options(diagnosis.remedy)
-        words = f"sglsweep relaunch {run.run} {first.attempt.number} {options}"
-        lines.append(("Remedy from the catalogue, not tried by itself: ", Code(words)))
     if diagnosis.confidence != "high":
         lines.append((f"The diagnosis is of {diagnosis.confidence} confidence: read the log.",))
     return lines
@@ -96,9 +114,7 @@ def without_verdict(run: RunView) -> list[Block]:
         and o.end.kind is not EndKind.EQUAL
     ]
     lines = [_silent(o) for o in silent]
-    for group in killed(run):
-        lines.append((f"{numbers(group.outcomes)}: {group.name}: ", *evidence(group.outcomes[0])))
-        lines += _next(run, group.outcomes[0])
+    lines += [_killed(group) for group in killed(run)]
     if not lines:
         return []
     return [
@@ -108,6 +124,18 @@ def without_verdict(run: RunView) -> list[Block]:
         ),
         Bullets(tuple(lines)),
     ]
+
+
+def _killed(group: Group) -> Line:
+    first = group.outcomes[0]
+    which = listed([o.attempt.number for o in group.outcomes])
+    where = first.diagnosis.phase.value
+    step = one_line(first.diagnosis.next_step, limit=500)
+    return (
+        f"{which} killed in {where} ({group.name}): ",
+        *evidence(first),
+        f". Next: {step}" if step else "",
+    )
 
 
 def _silent(outcome: Outcome) -> Line:
