@@ -89,10 +89,11 @@ def test_the_same_sweep_resumes_also_with_a_larger_matrix(tmp_path: Path) -> Non
         journal.open(attempt(1), {})
         journal.close(outcome(1))
         journal.record(finish="budget spent")
-        run_id = journal.facts["id"]
+        run_id = journal.run_id
     larger = replace(IDENTITY, sweep_text="name: glm5\nmatrix: {}\n")
     with Journal.create_or_resume(tmp_path, larger) as journal:
-        assert journal.facts["id"] == run_id
+        assert journal.run_id == run_id
+        assert len(run_id) == 12
         assert journal.facts["finish"] == "budget spent"
         assert journal.next_number() == 2
         assert journal.sweep_text == larger.sweep_text

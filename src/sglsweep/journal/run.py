@@ -98,6 +98,11 @@ class Journal:
         return self._run
 
     @property
+    def run_id(self) -> str:
+        """Twelve hex digits that no other run has; names its folder on the host."""
+        return str(self._run.get("id") or "")
+
+    @property
     def sweep_text(self) -> str:
         """SWEEP.yaml as it was when the run was last started."""
         path = self.folder / "sweep.yaml"
