@@ -1,0 +1,357 @@
+"""What an attempt came to: the log's diagnosis, how the wait ended, and the proof, as one answer.
+
+A log alone cannot say that a server serves, that it hangs, or that we stopped it ourselves.
+What the log does say of a failure comes first: it is nearer to the cause than any time-out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
+
+from sglsweep.attempt import Diagnosis, End, EndKind, Proof, ProofStep, StepState, Suspect
+from sglsweep.triage.ending import Ending
+from sglsweep.verdict import Milestone, MilestoneState, Phase, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sglsweep.attempt import Scalar
+    from sglsweep.matrix import Value
+
+_NO_FAILURE = {Verdict.SERVING, Verdict.GRAPH_CAPTURE_OK, Verdict.INCOMPLETE}
+_WITHOUT_TOKENS = {"answers", "server-info"}
+"""Steps of the proof that need no forward pass: they say nothing of a decode."""
+
+
+def ending_of(end: End) -> Ending:
+    """Return what the triage of the log may know of the end.
+
+    An exit status counts only where the server ended by itself: after our own stop it says
+    nothing but that we stopped it.
+    """
+    is_own = end.kind in {EndKind.EXITED, EndKind.FATAL_LINE}
+    return Ending(
+        exit_status=end.exit_status if is_own else None,
+        silence_s=end.silence_s if end.kind is EndKind.SILENCE else None,
+    )
+
+
+def conclude(
+    diagnosis: Diagnosis, end: End, proof: Proof | None = None, *, equal: Diagnosis | None = None
+) -> Diagnosis:
+    """Return the final diagnosis.
+
+    Args:
+        diagnosis: of the log up to `end.stop_offset`, made with `ending_of(end)`.
+        end: how the wait ended.
+        proof: as far as it got; None if it was not begun.
+        equal: for `EndKind.EQUAL`, the diagnosis of the attempt that this one equals.
+    """
+    final = _verdict(diagnosis, end, proof, equal)
+    return final if proof is None else _with_proof(final, proof)
+
+
+def _verdict(
+    diagnosis: Diagnosis, end: End, proof: Proof | None, equal: Diagnosis | None
+) -> Diagnosis:
+    if end.kind is EndKind.EQUAL:
+        return _equal(diagnosis, end, equal)
+    if _log_tells(diagnosis, end):
+        return _under_probe(diagnosis, proof)
+    failed = proof.first_failure if proof is not None else None
+    if failed is not None:
+        return _proof_failed(diagnosis, failed)
+    has_ended_itself = end.kind in {EndKind.EXITED, EndKind.FATAL_LINE}
+    if proof is not None and proof.holds and not has_ended_itself:
+        return _serving(diagnosis, proof)
+    return _by_end(diagnosis, end, proof)
+
+
+def _log_tells(diagnosis: Diagnosis, end: End) -> bool:
+    """Tell whether the log itself names a failure that is not our own doing."""
+    if diagnosis.verdict in _NO_FAILURE:
+        return False
+    if diagnosis.verdict is Verdict.HANG and (diagnosis.cause or "").startswith("silent-"):
+        return False
+    has_ended_itself = end.kind in {EndKind.EXITED, EndKind.FATAL_LINE}
+    is_a_stop = diagnosis.verdict is Verdict.KILLED and (
+        diagnosis.line is None or diagnosis.cause in {"killed-sigterm", "killed-sigint"}
+    )
+    return has_ended_itself or not is_a_stop
+
+
+def _by_end(diagnosis: Diagnosis, end: End, proof: Proof | None) -> Diagnosis:  # noqa: PLR0911 - one a kind
+    match end.kind:
+        case EndKind.FATAL_LINE:
+            return _fatal(diagnosis, end)
+        case EndKind.EXITED:
+            return _exited(diagnosis, end)
+        case EndKind.SILENCE:
+            return _hang(diagnosis, f"silent-{diagnosis.phase}", end)
+        case EndKind.CAP:
+            return _hang(diagnosis, f"too-long-{diagnosis.phase}", end)
+        case EndKind.PROVEN | EndKind.PROOF_FAILED:
+            return _not_proven(diagnosis, end, proof)
+        case EndKind.DEADLINE:
+            return _stopped(diagnosis, "deadline", "The attempt's time was over", end)
+        case EndKind.INTERRUPTED | EndKind.EQUAL:
+            return _stopped(diagnosis, "interrupted", "It was interrupted", end)
+        case EndKind.HOST_LOST:
+            return _host_lost(diagnosis, end)
+        case _:
+            assert_never(end.kind)
+
+
+# -- what the proof says -----------------------------------------------------------------------
+
+
+def _serving(diagnosis: Diagnosis, proof: Proof) -> Diagnosis:
+    passed = sum(s.state is StepState.OK for s in proof.steps)
+    doubts = [s for s in proof.steps if s.state is StepState.SUSPECT]
+    said = f"The proof holds: {passed} of {passed + len(doubts)} steps passed"
+    said += f", suspect: {', '.join(s.name for s in doubts)}." if doubts else "."
+    return replace(
+        diagnosis,
+        verdict=Verdict.SERVING,
+        cause="serving",
+        phase=Phase.DECODE,
+        next_step=said,
+        confidence="medium" if doubts else "high",
+    )
+
+
+def _under_probe(diagnosis: Diagnosis, proof: Proof | None) -> Diagnosis:
+    """Keep the log's diagnosis, and say at which question it happened."""
+    failed = proof.first_failure if proof is not None else None
+    if failed is None:
+        return diagnosis
+    return replace(diagnosis, phase=_phase_at(diagnosis.phase, failed))
+
+
+def _phase_at(phase: Phase, step: ProofStep) -> Phase:
+    return phase if step.name in _WITHOUT_TOKENS else Phase.DECODE
+
+
+_STEP_CAUSES = {
+    Verdict.GARBAGE_OUTPUT: "proof-garbage",
+    Verdict.HANG: "proof-hang",
+    Verdict.CRASH: "proof-crash",
+}
+
+
+def _proof_failed(diagnosis: Diagnosis, step: ProofStep) -> Diagnosis:
+    verdict = step.verdict or Verdict.CRASH
+    cause = step.cause or _STEP_CAUSES.get(verdict, "proof-failed")
+    if step.verdict is None:
+        cause = "proof-died"
+    return replace(
+        diagnosis,
+        verdict=verdict,
+        phase=_phase_at(diagnosis.phase, step),
+        cause=cause,
+        rank=None,
+        line=None,
+        evidence=step.evidence or step.detail,
+        next_step=_step_advice(step, cause, diagnosis.sglang_version),
+        confidence="medium" if step.verdict is None else "high",
+    )
+
+
+def _step_advice(step: ProofStep, cause: str, version: str | None) -> str:
+    said = f"{step.detail[:1].upper()}{step.detail[1:]}."
+    if cause == "proof-garbage":
+        ((switch, value),) = nan_check(version).items()
+        shown = f"{switch.removeprefix('env.')}={value}" if "env." in switch else f"--{switch}"
+        return (
+            f"{said} Output like this is most often NaN: launch once more with {shown}, which"
+            " names the first place; then change what computes it (KV dtype, attention,"
+            " quantised GEMM)."
+        )
+    if cause == "proof-died":
+        return f"{said} The log has no word of it: look at dmesg and at the exit status."
+    return f"{said} {step.next_step}".strip()
+
+
+def nan_check(version: str | None) -> Mapping[str, Value]:
+    """Return the switch that makes this SGLang say where a NaN comes from.
+
+    0.3.6 to 0.5.9 have a flag; 0.5.15 removed it for a variable, 0.5.23 has another.
+    """
+    digits = re.match(r"\d+(\.\d+)*", version or "")
+    parts = tuple(int(p) for p in digits[0].split(".")) if digits else (99,)
+    if parts < (0, 5, 10):
+        return {"enable-nan-detection": True}
+    if parts < (0, 5, 16):
+        return {"env.SGLANG_ENABLE_ASYNC_ASSERT": 1}
+    return {"env.SGLANG_ENABLE_NAN_LOGITS_CHECK": 1}
+
+
+def _not_proven(diagnosis: Diagnosis, end: End, proof: Proof | None) -> Diagnosis:
+    steps = proof.steps if proof is not None else ()
+    refused = next((s for s in steps if s.state is StepState.NOT_RUN and s.detail), None)
+    why = f"{refused.name}: {refused.detail}" if refused is not None else end.detail
+    return replace(
+        diagnosis,
+        verdict=Verdict.INCOMPLETE,
+        cause="not-proven",
+        line=None,
+        evidence=refused.evidence if refused is not None else "",
+        next_step=f"Ready, but nothing is proven: {why or 'no step was asked'}.",
+        confidence="medium",
+    )
+
+
+def _with_proof(diagnosis: Diagnosis, proof: Proof) -> Diagnosis:
+    failed = proof.first_failure
+    has_tokens = any(
+        s.state in {StepState.OK, StepState.SUSPECT}
+        for s in proof.steps
+        if s.name not in _WITHOUT_TOKENS
+    )
+    milestones = dict(diagnosis.milestones)
+    if has_tokens or (failed is not None and failed.name not in _WITHOUT_TOKENS):
+        milestones |= dict.fromkeys((Milestone.WARMUP, Milestone.READY), MilestoneState.OK)
+        is_broken = failed is not None and failed.name != "need"
+        milestones[Milestone.DECODE] = MilestoneState.FAILED if is_broken else MilestoneState.OK
+    numbers: dict[str, Scalar] = {}
+    for step in proof.steps:
+        numbers |= dict(step.numbers) if step.name in {"load", "logprobs"} else {}
+    if failed is not None:
+        numbers["proof_failed_step"] = failed.name
+    return replace(
+        diagnosis,
+        milestones=milestones,
+        metrics={**diagnosis.metrics, **numbers},
+        suspects=(*diagnosis.suspects, *_suspects(proof)),
+    )
+
+
+def _suspects(proof: Proof) -> list[Suspect]:
+    """What the proof found odd; line 0, since none of it stands in the log."""
+    return [
+        Suspect(f"proof-{s.name}", 0, f"{s.detail}: {s.evidence}" if s.evidence else s.detail)
+        for s in proof.steps
+        if s.state in {StepState.SUSPECT, StepState.FAILED}
+    ]
+
+
+# -- what the end says -------------------------------------------------------------------------
+
+
+def _fatal(diagnosis: Diagnosis, end: End) -> Diagnosis:
+    return replace(
+        diagnosis,
+        verdict=Verdict.CRASH,
+        cause="fatal-line",
+        evidence=end.detail,
+        next_step="The line that ended the wait is not in the catalogue's final reading: look"
+        " at the log around it.",
+        confidence="low",
+    )
+
+
+_SIGNALS = {
+    2: (Verdict.KILLED, "killed-sigint", "Somebody interrupted it."),
+    6: (Verdict.CRASH, "native-abort", "It aborted: run it with PYTHONFAULTHANDLER=1."),
+    9: (Verdict.KILLED, "killed-sigkill", "Look at `dmesg -T | grep -i oom`, and who kills it."),
+    11: (Verdict.CRASH, "segfault", "A native crash: run it with PYTHONFAULTHANDLER=1."),
+    15: (Verdict.KILLED, "killed-sigterm", "Something outside ended it: find out what."),
+}
+
+
+def _exited(diagnosis: Diagnosis, end: End) -> Diagnosis:
+    """Judge a server that ended by itself though its log names no failure."""
+    status = end.exit_status
+    number = _signal(status)
+    verdict, cause, advice = _SIGNALS.get(
+        number or 0, (Verdict.CRASH, "exit-status", "The log names no error; look at dmesg.")
+    )
+    if status == 0:
+        advice = (
+            "A server does not end by itself: as the first process of a container SGLang's"
+            " failures end with status 0 too."
+        )
+    return replace(
+        diagnosis,
+        verdict=verdict,
+        cause=cause,
+        line=None,
+        evidence="exit status unknown" if status is None else f"exit status {status}",
+        next_step=_sentence(end.detail, advice),
+        confidence="low",
+    )
+
+
+_SHELL_SIGNALS = 128
+
+
+def _signal(status: int | None) -> int | None:
+    if status is None or 0 <= status <= _SHELL_SIGNALS:
+        return None
+    return -status if status < 0 else status - _SHELL_SIGNALS
+
+
+def _hang(diagnosis: Diagnosis, cause: str, end: End) -> Diagnosis:
+    """Say hang; the evidence stays the last line that the log has, if it has one."""
+    advice = (
+        "Look where the ranks stand (`py-spy dump`), at GPU power (100 % used at low power is"
+        " ranks waiting for each other) and at disk reads; if it is only slow, raise"
+        f" `limits: {{{diagnosis.phase}: ...}}`."
+    )
+    return replace(
+        diagnosis,
+        verdict=Verdict.HANG,
+        cause=cause,
+        evidence=diagnosis.evidence or end.detail,
+        next_step=_sentence(end.detail, advice),
+        confidence="medium",
+    )
+
+
+def _stopped(diagnosis: Diagnosis, cause: str, why: str, end: End) -> Diagnosis:
+    return replace(
+        diagnosis,
+        verdict=Verdict.INTERRUPTED,
+        cause=cause,
+        line=None,
+        evidence="",
+        next_step=_sentence(
+            end.detail or why, f"It had come to {diagnosis.phase}; that proves nothing."
+        ),
+        confidence="high",
+    )
+
+
+def _host_lost(diagnosis: Diagnosis, end: End) -> Diagnosis:
+    return replace(
+        diagnosis,
+        verdict=Verdict.HOST_LOST,
+        cause="host-lost",
+        line=None,
+        evidence=end.detail,
+        next_step="See whether the machine is up and the link holds; this cell is still open.",
+        confidence="high",
+    )
+
+
+def _equal(diagnosis: Diagnosis, end: End, equal: Diagnosis | None) -> Diagnosis:
+    """Give an attempt that SGLang resolved to a finished one that one's answer."""
+    which = f"attempt {end.equal_to}" if end.equal_to is not None else "a finished attempt"
+    said = f"Resolved to the same configuration as {which}, so it was not seen through."
+    if equal is None:
+        return replace(
+            diagnosis, verdict=Verdict.INCOMPLETE, cause="equal", next_step=said, evidence=""
+        )
+    return replace(
+        equal,
+        line=None,
+        next_step=f"{said} {equal.next_step}".strip(),
+        requested=diagnosis.requested or equal.requested,
+        effective=diagnosis.effective or equal.effective,
+    )
+
+
+def _sentence(first: str, then: str) -> str:
+    return f"{first[:1].upper()}{first[1:]}. {then}" if first else then

@@ -1,0 +1,472 @@
+"""What the answers to one question of the proof mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sglsweep.attempt import ProofStep, StepState
+from sglsweep.probe import steps
+from sglsweep.probe.latency import wave_numbers
+from sglsweep.probe.reading import Generation, generation
+from sglsweep.probe.sanity import degenerate, disagreement, is_chance, language_score, quote
+from sglsweep.probe.target import with_server_words
+from sglsweep.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sglsweep.keeper_files import HttpResponse, Listener
+    from sglsweep.probe.steps import ProofStepPlan
+    from sglsweep.probe.target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What is known beside the answers, at the moment they came.
+
+    Attributes:
+        listener: who holds the port; None where nobody could tell.
+        server_alive: the server's parent still lives.
+        log_is_fatal: the log got a terminal line while this step was asked.
+        elapsed_s: how long the whole step took.
+    """
+
+    target: Target
+    listener: Listener | None = None
+    server_alive: bool = True
+    log_is_fatal: bool = False
+    elapsed_s: float = 0.0
+
+
+def judge(step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context) -> ProofStep:
+    """Return what the answers make of this step; asks nothing, knows no clock."""
+    if step.not_applicable:
+        return ProofStep(
+            name=step.name, state=StepState.NOT_APPLICABLE, detail=step.not_applicable
+        )
+    if step.unmet:
+        return _failed(
+            step,
+            step.unmet,
+            verdict=step.unmet_verdict,
+            cause=step.unmet_cause,
+            next_step=step.next_step,
+        )
+    judged = _refused(step, responses, context) or _JUDGES[step.name](step, responses, context)
+    elapsed = context.elapsed_s or max((r.elapsed_s for r in responses), default=0.0)
+    return replace(judged, elapsed_s=round(elapsed, 3))
+
+
+def _failed(  # noqa: PLR0913 - all by name
+    step: ProofStepPlan,
+    detail: str,
+    *,
+    verdict: Verdict | None,
+    evidence: str = "",
+    cause: str | None = None,
+    next_step: str = "",
+) -> ProofStep:
+    return ProofStep(
+        name=step.name,
+        state=StepState.FAILED,
+        detail=detail,
+        verdict=verdict,
+        evidence=evidence,
+        cause=cause,
+        next_step=next_step,
+    )
+
+
+def _ok(step: ProofStepPlan, detail: str, numbers: dict[str, float] | None = None) -> ProofStep:
+    return ProofStep(name=step.name, state=StepState.OK, detail=detail, numbers=numbers or {})
+
+
+def _suspect(step: ProofStepPlan, detail: str, evidence: str = "") -> ProofStep:
+    return ProofStep(name=step.name, state=StepState.SUSPECT, detail=detail, evidence=evidence)
+
+
+# -- no answer, or none that is the model's ---------------------------------------------------
+
+
+def _refused(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep | None:
+    """Judge what is the same for every step; None if there are answers to look at."""
+    return (
+        _not_ours(step, context)
+        or _died(step, responses, context)
+        or _timed_out(step, responses)
+        or _server_error(step, responses)
+        or _client_error(step, responses)
+    )
+
+
+def _not_ours(step: ProofStepPlan, context: Context) -> ProofStep | None:
+    holder = context.listener
+    # A port that nobody holds is a server that died: the answers or the log tell.
+    if holder is None or holder.is_ours or holder.pid is None:
+        return None
+    return _failed(
+        step,
+        f"the port belongs to pid {holder.pid} ({holder.title or 'unknown'}), not to this attempt",
+        verdict=Verdict.ENV_ERROR,
+        cause="port-in-use",
+        next_step="Stop that process, or choose another port.",
+    )
+
+
+def _died(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep | None:
+    if context.log_is_fatal:
+        return _failed(step, f"died in {step.says}: see the log", verdict=None)
+    dead = next((r for r in responses if r.error not in {None, "timeout"}), None)
+    if dead is not None:
+        said = dead.error or "no answer"
+        return _failed(step, f"died in {step.says}: {said}", verdict=None, evidence=said)
+    if len(responses) < len(step.requests):
+        missing = len(step.requests) - len(responses)
+        return _failed(
+            step,
+            f"died in {step.says}: {missing} of {len(step.requests)} requests have no answer",
+            verdict=None,
+        )
+    if not context.server_alive:
+        return _failed(step, f"died in {step.says}", verdict=None)
+    return None
+
+
+def _timed_out(step: ProofStepPlan, responses: Sequence[HttpResponse]) -> ProofStep | None:
+    late = [r for r in responses if r.error == "timeout"]
+    if not late:
+        return None
+    whose = "no answer" if len(responses) == 1 else f"{len(late)} of {len(responses)} not answered"
+    waited = max(r.elapsed_s for r in late)
+    return _failed(
+        step,
+        f"hung in {step.says}: {whose} within {waited:.0f} s",
+        verdict=Verdict.HANG,
+        next_step="Look where the ranks stand (py-spy dump of the schedulers) before it is"
+        " stopped; then change the backend that this step exercises.",
+    )
+
+
+_OK, _CLIENT_ERROR, _SERVER_ERROR, _UNAVAILABLE = 200, 400, 500, 503
+
+
+def _error_status(response: HttpResponse) -> int:
+    """Return the status, also of a refusal that came inside a 200 (streams, aborts)."""
+    if response.status != _OK:
+        return response.status or 0
+    answer = generation(response) if '"abort"' in response.body or _is_error(response) else None
+    if answer is None or answer.finish != "abort":
+        return _OK
+    return answer.complaint_status or _SERVER_ERROR
+
+
+def _is_error(response: HttpResponse) -> bool:
+    return '"error"' in response.body
+
+
+def _words(response: HttpResponse) -> str:
+    answer = generation(response)
+    said = answer.complaint if answer is not None and answer.complaint else response.body
+    return " ".join(said.split())[:300]
+
+
+def _is_queue_full(response: HttpResponse) -> bool:
+    """A full queue is the probe asking too much (`max-queued-requests`), not a fault."""
+    return _error_status(response) == _UNAVAILABLE and "queue is full" in response.body
+
+
+def _server_error(step: ProofStepPlan, responses: Sequence[HttpResponse]) -> ProofStep | None:
+    bad = next(
+        (r for r in responses if _error_status(r) >= _SERVER_ERROR and not _is_queue_full(r)),
+        None,
+    )
+    if bad is None:
+        return None
+    if step.name == steps.SERVER_INFO:
+        # A value that the endpoint cannot write as JSON says nothing about the model.
+        return _suspect(step, f"HTTP {_error_status(bad)}", _words(bad))
+    return _failed(
+        step,
+        f"HTTP {_error_status(bad)} in {step.says}",
+        verdict=Verdict.CRASH,
+        evidence=_words(bad),
+        next_step="Read the traceback in the server's log; relaunch with --explain for its"
+        " true place.",
+    )
+
+
+def _client_error(step: ProofStepPlan, responses: Sequence[HttpResponse]) -> ProofStep | None:
+    refused = [r for r in responses if _error_status(r) != _OK]
+    if not refused or len(refused) < len(responses):
+        return None
+    status, words = _error_status(refused[0]), _words(refused[0])
+    said = f"the server refused the probe: HTTP {status}: {words}"
+    if status in {401, 403}:
+        said = f"HTTP {status}: the server wants its API key"
+    state = StepState.NOT_RUN if step.name in steps.CORE else StepState.NOT_APPLICABLE
+    return ProofStep(name=step.name, state=state, detail=said, evidence=words)
+
+
+# -- answers -----------------------------------------------------------------------------------
+
+
+def _answered(responses: Sequence[HttpResponse]) -> list[Generation]:
+    answers = [generation(r) for r in responses if _error_status(r) == _OK]
+    return [a for a in answers if a is not None]
+
+
+def _judge_answers(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    target = with_server_words(context.target, [r.body for r in responses if r.status == _OK])
+    holder = context.listener
+    where = f"pid {holder.pid} listens on {holder.address}" if holder and holder.pid else "answers"
+    kind = "" if target.is_generation else "; the model does not generate text"
+    return _ok(step, where + kind)
+
+
+def _judge_server_info(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    target = with_server_words(context.target, [r.body for r in responses if r.status == _OK])
+    numbers = {
+        "context": target.context,
+        "kv_tokens": target.pool,
+        "max_running_requests": target.max_running,
+    }
+    known = {name: float(value) for name, value in numbers.items() if value is not None}
+    said = ", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in known.items())
+    return _ok(step, said or "answers", known)
+
+
+def _judge_text(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    """Judge what every generated answer has in common: it must be text, and as long as asked."""
+    answers = _answered(responses)
+    if not answers:
+        return _unreadable(step, responses)
+    return (
+        _collapsed(step, answers, context.target)
+        or _cut_short(step, answers)
+        or _ok(step, _sizes(answers))
+    )
+
+
+def _unreadable(step: ProofStepPlan, responses: Sequence[HttpResponse]) -> ProofStep:
+    state = StepState.NOT_RUN if step.name in steps.CORE else StepState.SUSPECT
+    return ProofStep(
+        name=step.name,
+        state=state,
+        detail="an answer that is not SGLang's",
+        evidence=responses[0].body[:120],
+    )
+
+
+def _sizes(answers: Sequence[Generation]) -> str:
+    total, read = sum(a.completion_tokens for a in answers), sum(a.prompt_tokens for a in answers)
+    return f"{total:,} tokens for {read:,}"
+
+
+def _collapsed(
+    step: ProofStepPlan, answers: Sequence[Generation], target: Target
+) -> ProofStep | None:
+    ways = [(degenerate(a, pad_id=target.pad_id), a) for a in answers]
+    bad = [(way, a) for way, a in ways if way]
+    if not bad:
+        return None
+    way, shown = bad[0]
+    is_sure = any("not finite" in w for w, _ in bad) or (step.is_sampled and len(bad) > 1)
+    how_many = f"{len(bad)} of {len(answers)} answers: " if len(answers) > 1 else ""
+    said = f"{how_many}{way}"
+    if target.has_random_weights:
+        # Uninitialised packed weights may hold anything, NaN included: no fault of the flags.
+        return _suspect(step, f"{said}; the weights are random, which may be why", quote(shown))
+    if not is_sure:
+        kind = "sampled once" if step.is_sampled else "greedy"
+        return _suspect(step, f"{said} ({kind}: no proof of a fault)", quote(shown))
+    return _failed(
+        step,
+        f"garbage in {step.says}: {said}",
+        verdict=Verdict.GARBAGE_OUTPUT,
+        evidence=quote(shown),
+    )
+
+
+def _cut_short(step: ProofStepPlan, answers: Sequence[Generation]) -> ProofStep | None:
+    short = next((a for a in answers if a.completion_tokens < step.tokens), None)
+    if short is None or not step.tokens:
+        return None
+    return _suspect(
+        step,
+        f"stopped after {short.completion_tokens} of {step.tokens} tokens"
+        f" ({short.finish or 'no reason given'})",
+        quote(short),
+    )
+
+
+def _judge_prefix_hit(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    judged = _judge_text(step, responses, context)
+    answers = _answered(responses)
+    if judged.state is not StepState.OK or len(answers) < len(responses):
+        return judged
+    if (place := disagreement(answers)) is not None:
+        return _suspect(
+            step,
+            f"two greedy answers to one prompt differ from token {place + 1} on",
+            f"{quote(answers[0], 60)} / {quote(answers[1], 60)}",
+        )
+    cached = answers[-1].cached_tokens
+    if cached == 0:
+        return _suspect(step, "the server reused nothing of the same prompt")
+    return _ok(step, "the same answer" + (f", {cached:,} tokens from the cache" if cached else ""))
+
+
+def _judge_logprobs(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    judged = _judge_text(step, responses, context)
+    answers = _answered(responses)
+    if judged.state is not StepState.OK or not answers:
+        return judged
+    answer, target = answers[0], context.target
+    if answer.input_logprobs and any(lp is None for lp in answer.input_logprobs):
+        said = "the prompt's logprobs are not finite"
+        return _collapse_of_prompt(step, said, answer, target)
+    score = language_score(answer)
+    if score is None:
+        return judged
+    numbers = {"mean_logprob": round(score, 2)}
+    if not (target.has_tokenizer and is_chance(score, target.vocab)):
+        return _ok(step, f"finite; {score:.1f} a token of plain English", numbers)
+    said = f"plain English scores {score:.1f} a token, no better than chance: "
+    if target.has_random_weights:
+        return _ok(step, f"finite; {said}random weights, as asked", numbers)
+    said += "the weights act like random ones"
+    return replace(_suspect(step, said, quote(answer)), numbers=numbers)
+
+
+def _collapse_of_prompt(
+    step: ProofStepPlan, said: str, answer: Generation, target: Target
+) -> ProofStep:
+    if target.has_random_weights:
+        return _suspect(step, f"{said}; the weights are random, which may be why", quote(answer))
+    return _failed(
+        step,
+        f"garbage in {step.says}: {said}",
+        verdict=Verdict.GARBAGE_OUTPUT,
+        evidence=quote(answer),
+    )
+
+
+def _judge_streaming(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    judged = _judge_text(step, responses, context)
+    if judged.state is not StepState.OK:
+        return judged
+    numbers = wave_numbers(responses, _answered(responses), elapsed_s=context.elapsed_s)
+    if len(responses[0].chunks) <= 1:
+        return replace(_suspect(step, "the answer came in one piece"), numbers=numbers)
+    return _ok(step, _speed(numbers), numbers)
+
+
+def _speed(numbers: dict[str, float]) -> str:
+    parts = []
+    if "ttft_p50_s" in numbers:
+        parts.append(f"first token after {numbers['ttft_p50_s'] * 1000:.0f} ms")
+    if "tpot_p50_s" in numbers:
+        parts.append(f"{numbers['tpot_p50_s'] * 1000:.1f} ms a token")
+    if "tokens_per_s" in numbers:
+        parts.append(f"{numbers['tokens_per_s']:.0f} tokens/s")
+    return ", ".join(parts)
+
+
+def _judge_wave(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    judged = _judge_text(step, responses, context)
+    if judged.state is StepState.FAILED:
+        return judged
+    answers = _answered(responses)
+    numbers = wave_numbers(responses, answers, elapsed_s=context.elapsed_s)
+    if len(answers) < len(responses):
+        refused = next(r for r in responses if _error_status(r) != _OK)
+        said = f"{len(responses) - len(answers)} of {len(responses)} refused: {_words(refused)}"
+        return replace(_suspect(step, said), numbers=numbers)
+    if judged.state is StepState.SUSPECT:
+        return replace(judged, numbers=numbers)
+    return _ok(step, f"{step.says}: {_speed(numbers)}", numbers)
+
+
+def _judge_chat(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    del context
+    answers = _answered(responses)
+    if not answers:
+        return _unreadable(step, responses)
+    answer = answers[0]
+    if answer.tool_calls:
+        return _ok(step, f"{answer.tool_calls} tool call")
+    if not answer.text.strip():
+        return _suspect(step, f"no text in {answer.completion_tokens} tokens", quote(answer))
+    return _ok(step, quote(answer, 80))
+
+
+def _judge_known_answers(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    known = context.target.known_answers
+    pairs = list(zip(known, (generation(r) for r in responses), strict=True))
+    for question, answer in pairs:
+        text = "" if answer is None else answer.text
+        if question.contains.casefold() in text.casefold():
+            continue
+        return _failed(
+            step,
+            f"{question.prompt!r} is not answered with {question.contains!r}",
+            verdict=Verdict.GARBAGE_OUTPUT,
+            cause="wrong-answer",
+            evidence=quote(answer) if answer is not None else "",
+            next_step="Compare with a build or a set of flags that is known to answer right:"
+            " a kernel that computes something else, or weights loaded wrongly.",
+        )
+    return _ok(step, f"{len(pairs)} of {len(pairs)} right")
+
+
+def _judge_need(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    judged = _judge_text(step, responses, context)
+    if judged.state is not StepState.OK:
+        return judged
+    return _ok(step, f"holds {step.says}")
+
+
+_JUDGES: dict[str, Callable[[ProofStepPlan, Sequence[HttpResponse], Context], ProofStep]] = {
+    steps.ANSWERS: _judge_answers,
+    steps.SERVER_INFO: _judge_server_info,
+    steps.GREEDY: _judge_text,
+    steps.SAMPLED: _judge_text,
+    steps.TWO_AT_ONCE: _judge_text,
+    steps.PREFIX_HIT: _judge_prefix_hit,
+    steps.LONG_DECODE: _judge_text,
+    steps.CHUNKED_PREFILL: _judge_text,
+    steps.LOGPROBS: _judge_logprobs,
+    steps.STREAMING: _judge_streaming,
+    steps.CHAT: _judge_chat,
+    steps.TOOLS: _judge_chat,
+    steps.KNOWN_ANSWERS: _judge_known_answers,
+    steps.LONG_CONTEXT: _judge_text,
+    steps.LOAD: _judge_wave,
+    steps.BATCH: _judge_wave,
+    steps.NEED: _judge_need,
+}
