@@ -36,7 +36,7 @@ class Note:
     """Something a reader of the file should know that stops nothing."""
 
     where: str
-    what: str
+    text: str
 
 
 def refuse(mistakes: Iterable[Mistake]) -> None:

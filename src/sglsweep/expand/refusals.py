@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from sglsweep.expand.scope import Scope
-    from sglsweep.flags import FlagValue, Problem
+    from sglsweep.flags import FlagTable, FlagValue, Problem
     from sglsweep.matrix import Axis, Cell, Value
 
 
@@ -147,6 +147,12 @@ def _repeats(scope: Scope, axis: Axis, build: str) -> Iterator[tuple[int, Value]
 
 def _in_build(build: str, what: str) -> str:
     return f"build '{build}': {what}"
+
+
+def refused_setting(name: str, value: Value, table: FlagTable) -> tuple[str, str] | None:
+    """Say why a build would refuse one setting, and what to write; None if it takes it."""
+    problem = table.problem(name, value) if is_flag(name) else None
+    return (problem.what, problem.instead) if problem else None
 
 
 def refused_include(scope: Scope, cell: Cell, build: str) -> tuple[str, Problem, bool] | None:

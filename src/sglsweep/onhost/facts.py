@@ -62,6 +62,7 @@ _SMI = ["nvidia-smi", "--format=csv,noheader,nounits"]
 _PROCESS_FIELDS = ["gpu_uuid", "pid", "process_name", "used_memory"]
 _TEXT_FIELDS = {"uuid", "name", "compute_cap", "driver_version", "vbios_version"}
 _UNITS = {
+    "compute_cap": "compute_capability",
     "memory.total": "memory_total_mib",
     "memory.used": "memory_used_mib",
     "memory.free": "memory_free_mib",
@@ -136,7 +137,7 @@ def gather(options: argparse.Namespace) -> dict[str, object]:
         "environment": _environment,
         "gpus": _gpus,
         "gpu_processes": _gpu_processes,
-        "cuda": _cuda,
+        "cuda_toolkit": _cuda,
         "python": lambda: _python(options.python) if options.python else None,
         "model": lambda: _model(options.model, options.revision) if options.model else None,
     }
@@ -151,8 +152,16 @@ def gather(options: argparse.Namespace) -> dict[str, object]:
         thread.join(max(0.0, started + LIMIT_S - time.monotonic()))
         if thread.is_alive():
             errors[name] = "no answer in %d s" % LIMIT_S
+    facts["driver"] = _first(facts.get("gpus"), "driver_version")
+    facts["cuda"] = _first([facts.get("cuda_toolkit")], "nvcc_version")
     elapsed = round(time.monotonic() - started, 3)
     return {"schema": 1, **facts, "errors": dict(errors), "elapsed_s": elapsed}
+
+
+def _first(entries: object, name: str) -> object:
+    """Return a fact of the first entry of a list, null where there is none."""
+    first = entries[0] if isinstance(entries, list) and entries else None
+    return first.get(name) if isinstance(first, dict) else None
 
 
 def _answer(
@@ -185,15 +194,13 @@ def _ask(command: list[str], limit_s: float = LIMIT_S - 4) -> str:
     return text
 
 
-def _kernel() -> dict[str, object]:
-    name = os.uname()
-    return {"release": name.release, "version": name.version, "machine": name.machine}
+def _kernel() -> str:
+    return os.uname().release
 
 
-def _os() -> dict[str, object]:
+def _os() -> str | None:
     pairs = (line.split("=", 1) for line in _read("/etc/os-release").splitlines() if "=" in line)
-    release = {key: value.strip('"') for key, value in pairs}
-    return {name.lower(): release.get(name) for name in ("PRETTY_NAME", "ID", "VERSION_ID")}
+    return {key: value.strip('"') for key, value in pairs}.get("PRETTY_NAME")
 
 
 def _user() -> dict[str, object]:
@@ -321,10 +328,10 @@ def _known(text: str) -> str | None:
     return None if not text or text.startswith("[") or text in {"N/A", "Not Supported"} else text
 
 
-def _gpus() -> list[dict[str, object]] | None:
-    """Return the GPUs; null where there is no nvidia-smi, which is no error."""
+def _gpus() -> list[dict[str, object]]:
+    """Return the GPUs; none where there is no nvidia-smi."""
     if shutil.which("nvidia-smi") is None:
-        return None
+        return []
     gpus = []
     for row in _smi("gpu", _GPU_FIELDS):
         gpu: dict[str, object] = {}
@@ -342,10 +349,10 @@ def _number(text: str | None) -> object:
     return float(text) if "." in text else int(text)
 
 
-def _gpu_processes() -> list[dict[str, object]] | None:
+def _gpu_processes() -> list[dict[str, object]]:
     """Return who holds GPU memory, with what /proc says about them."""
     if shutil.which("nvidia-smi") is None:
-        return None
+        return []
     text = _ask([*_SMI, "--query-compute-apps=%s" % ",".join(_PROCESS_FIELDS)], limit_s=12)
     found = []
     for line in text.splitlines():
@@ -398,7 +405,8 @@ def _cuda() -> dict[str, object]:
 
 def _python(python: str) -> object:
     text = _ask([os.path.expanduser(python), "-c", _VERSIONS, json.dumps(_PACKAGES)])
-    return json.loads(text.strip().splitlines()[-1])
+    found = json.loads(text.strip().splitlines()[-1])
+    return {"sglang": found["packages"]["sglang"], **found}
 
 
 def _hub() -> str:
