@@ -1,0 +1,88 @@
+"""The default strategy: launch the cell that most likely serves, by all that is known so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sglsweep.plan import why
+from sglsweep.plan.belief import believe
+from sglsweep.plan.goal import Goal, goal_reached
+from sglsweep.plan.ordered import ALL_TRIED
+from sglsweep.plan.outlook import outlook
+from sglsweep.plan.strategy import Finish, Launch
+from sglsweep.plan.table import table_of, telling, tried
+from sglsweep.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from sglsweep.matrix import Cells
+    from sglsweep.plan.strategy import Evidence
+    from sglsweep.plan.table import Table
+
+AS_GOOD = 0.999
+"""Cells this close to the best chance count as equal; the one with the fewest changes is taken."""
+MOST_LAUNCHES = 3
+"""Launches of one cell; a third failure alike is no flake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptive:
+    """Beliefs about faults from passes, causes, phases and blames; the likeliest cell next.
+
+    A cell that failed may be launched again where everything else says that it should serve:
+    its failure may be a flake. `priors` are attempts of earlier runs: they count as evidence,
+    not as tried.
+    """
+
+    seed: int
+    goal: Goal
+    priors: tuple[Evidence, ...] = ()
+
+    def decide(self, cells: Cells, history: Sequence[Evidence]) -> Launch | Finish:
+        """Return the cell with the best chance to serve."""
+        if done := goal_reached(self.goal, history):
+            return Finish(done)
+        known = telling([*self.priors, *history])
+        if not len(cells):
+            return Finish(ALL_TRIED)
+        if not known:
+            return Launch(cells[0], "nothing is known yet: the first cell as listed")
+        table = table_of(cells)
+        belief = believe(table, known)
+        seen = outlook(table.codes, belief)
+        chances = seen.chances
+        worth = seen.news if self.goal is Goal.MAP else chances.copy()
+        worth[_worn_out(table, telling(history))] = -1.0
+        if worth.max() < 0:
+            return Finish(ALL_TRIED)
+        index = self._nearest_of_the_best(table, worth, known)
+        return Launch(
+            cells[index], why.sentence(table, index, known, belief, float(chances[index]))
+        )
+
+    def _nearest_of_the_best(
+        self, table: Table, worth: NDArray[np.float64], known: Sequence[Evidence]
+    ) -> int:
+        best = np.flatnonzero(worth >= worth.max() * AS_GOOD)
+        furthest = max(range(len(known)), key=lambda i: (known[i].phase.order, i))
+        base = table.encode([known[furthest].cell])[0]
+        changes = np.count_nonzero(table.codes[best] != base, axis=1)
+        best = best[changes == changes.min()]
+        chance = np.random.default_rng([self.seed, len(known)])
+        return int(best[int(chance.integers(len(best)))])
+
+
+def _worn_out(table: Table, history: Sequence[Evidence]) -> NDArray[np.bool_]:
+    """Return which cells need no further launch: they served, or failed often enough."""
+    served = tried(table, [entry for entry in history if entry.verdict is Verdict.SERVING])
+    launches: dict[str, int] = {}
+    for entry in history:
+        launches[entry.cell.key] = launches.get(entry.cell.key, 0) + 1
+    often = [entry for entry in history if launches[entry.cell.key] >= MOST_LAUNCHES]
+    return served | tried(table, often)

@@ -1,0 +1,56 @@
+"""The strategies by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sglsweep.errors import ConfigError
+from sglsweep.plan.adaptive import Adaptive
+from sglsweep.plan.goal import Goal
+from sglsweep.plan.one_at_a_time import OneAtATime
+from sglsweep.plan.ordered import Grid, Random
+from sglsweep.plan.pairwise import Pairwise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sglsweep.plan.strategy import Evidence, Strategy
+
+DEFAULT = "adaptive"
+NAMES = ("adaptive", "grid", "random", "pairwise", "one-at-a-time")
+
+
+def make(
+    name: str = DEFAULT,
+    *,
+    seed: int = 0,
+    goal: str = Goal.FIRST_SERVING,
+    priors: Sequence[Evidence] = (),
+) -> Strategy:
+    """Return a strategy; `priors` are attempts of earlier runs, which only adaptive learns from.
+
+    Raises:
+        ConfigError: there is no such strategy or goal.
+    """
+    wanted = _goal(goal)
+    if name == "adaptive":
+        return Adaptive(seed=seed, goal=wanted, priors=tuple(priors))
+    if name == "grid":
+        return Grid(goal=wanted)
+    if name == "random":
+        return Random(seed=seed, goal=wanted)
+    if name == "pairwise":
+        return Pairwise(seed=seed, goal=wanted)
+    if name == "one-at-a-time":
+        return OneAtATime(goal=wanted)
+    raise ConfigError(
+        f"there is no strategy {name!r}", next_step=f"Use one of: {', '.join(NAMES)}."
+    )
+
+
+def _goal(name: str) -> Goal:
+    if name not in list(Goal):
+        raise ConfigError(
+            f"there is no goal {name!r}", next_step=f"Use one of: {', '.join(Goal)}."
+        )
+    return Goal(name)
