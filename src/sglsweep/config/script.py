@@ -79,6 +79,14 @@ def _mistakes(
     for name, variables in unset.items():
         if name.startswith("env.") or name in entry.launch.flags:
             continue
+        if name in {"model", "model-path"}:
+            if not (entry.model.id or entry.model.path):
+                yield Mistake(
+                    where=where,
+                    what=f"--{name} uses {variables[0]}, which the script does not set",
+                    instead="Write `model:` with its value into the sweep's file.",
+                )
+            continue
         yield Mistake(
             where=where,
             what=f"--{name} uses {variables[0]}, which the script does not set",

@@ -13,6 +13,7 @@ from sglsweep.flags.command import (
     render_command,
     same_launch,
 )
+from sglsweep.flags.log import parse_log
 from sglsweep.flags.script import ParsedCommand, parse_command
 from sglsweep.flags.table import Flag, FlagTable, FlagValue, Problem, canonical, listed, nearest
 
@@ -31,6 +32,7 @@ __all__ = [
     "listed",
     "nearest",
     "parse_command",
+    "parse_log",
     "render_command",
     "same_launch",
 ]

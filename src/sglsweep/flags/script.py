@@ -67,7 +67,7 @@ def parse_command(text: str, *, where: str = "the command") -> ParsedCommand:
     Raises:
         ConfigError: no launch stands in it.
     """
-    launches = list(_launches(read_statements(text)))
+    launches = list(launches_in(text))
     if not launches:
         raise ConfigError(
             f"{where}: no SGLang launch in it",
@@ -81,6 +81,11 @@ def parse_command(text: str, *, where: str = "the command") -> ParsedCommand:
         for other in launches[1:]
     )
     return replace(first, notes=(*first.notes, *others))
+
+
+def launches_in(text: str) -> Iterator[ParsedCommand]:
+    """Yield every SGLang launch of a text."""
+    return _launches(read_statements(text))
 
 
 def _launches(statements: Sequence[Statement]) -> Iterator[ParsedCommand]:
@@ -210,7 +215,7 @@ def _parse(statement: Statement, found: _Found) -> ParsedCommand:
         python=found.python,
         model=model,
         line=statement.line,
-        unset=unset | around.unset,
+        unset={n: u for n, u in {**unset, **around.unset}.items() if n not in {"host", "port"}},
         host=str(flags["host"]) if flags.get("host") else None,
         port=port if isinstance(port, int) and not isinstance(port, bool) else None,
         image=around.image,

@@ -2,7 +2,8 @@
 
 Quotes, continuation lines, comments, assignments, arrays, `$NAME`, `${NAME:-default}`,
 redirections and here-documents are understood. What only a running shell knows
-(`$(...)`, `$1`, a variable set elsewhere) stays in the text as `${NAME}` and is named in `Word.unset`.
+(`$(...)`, `$1`, a variable set elsewhere) stays in the text as `${NAME}` and is named in
+`Word.unset`.
 """
 
 from __future__ import annotations

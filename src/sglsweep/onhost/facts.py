@@ -75,6 +75,7 @@ _ENVIRONMENT = re.compile(
     r"^(CUDA|NVIDIA|NCCL|SGLANG|SGL|HF_HOME|HF_HUB_CACHE|HF_HUB_OFFLINE|TORCH|TRITON|OMP|LD_LIBRARY_PATH)"
 )
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS", re.IGNORECASE)
+_SECRET_OPTION = re.compile(r"(--?[\w-]*(?:key|token|secret|passw)[\w-]*[ =])\S+", re.IGNORECASE)
 # Run by the build's Python. Nothing is imported: torch alone would take seconds.
 _VERSIONS = """
 import importlib.metadata as md, importlib.util as iu, json, os, re, sys
@@ -375,7 +376,8 @@ def _gpu_processes() -> list[dict[str, object]]:
 
 def _command(pid: int) -> str | None:
     try:
-        return _read("/proc/%d/cmdline" % pid).replace("\0", " ").strip()[:500] or None
+        command = _read("/proc/%d/cmdline" % pid).replace("\0", " ").strip()
+        return _SECRET_OPTION.sub(r"\1***", command)[:500] or None
     except OSError:
         return None  # in another container, or gone
 
