@@ -77,21 +77,10 @@ def _mistakes(
     unset: Mapping[str, tuple[str, ...]], env: Mapping[str, str], where: str, entry: SweepEntry
 ) -> Iterator[Mistake]:
     for name, variables in unset.items():
-        if name.startswith("env.") or name in entry.launch.flags:
-            continue
-        if name in {"model", "model-path"}:
-            if not (entry.model.id or entry.model.path):
-                yield Mistake(
-                    where=where,
-                    what=f"--{name} uses {variables[0]}, which the script does not set",
-                    instead="Write `model:` with its value into the sweep's file.",
-                )
-            continue
-        yield Mistake(
-            where=where,
-            what=f"--{name} uses {variables[0]}, which the script does not set",
-            instead=f"Write `{name}` with its value below `launch.flags`.",
-        )
+        instead = _place_of(name, entry)
+        if instead is not None:
+            what = f"--{name} uses {variables[0]}, which the script does not set"
+            yield Mistake(where=where, what=what, instead=instead)
     for name, text in env.items():
         if _is_handed_on(name, unset):
             if not os.environ.get(name):
@@ -102,6 +91,16 @@ def _mistakes(
                 what=f"{name} holds a secret in plain text",
                 instead=f"Export it in the environment and write {name}=${name} in the script.",
             )
+
+
+def _place_of(name: str, entry: SweepEntry) -> str | None:
+    """Say where the sweep's file may give a flag's value; None where it does, or need not."""
+    if name.startswith("env.") or name in entry.launch.flags:
+        return None
+    if name not in {"model", "model-path"}:
+        return f"Write `{name}` with its value below `launch.flags`."
+    is_given = entry.model.id or entry.model.path
+    return None if is_given else "Write `model:` with its value into the sweep's file."
 
 
 def _notes(parsed: ParsedCommand, lost: set[str], path: Path) -> Iterator[Note]:

@@ -28,6 +28,13 @@ __all__ = ["AutoFraction", "Build", "Exclude", "Hypothesis", "Include", "Model",
 
 AUTO_FLAG = "mem-fraction-static"
 
+_SECTIONS = frozenset(
+    (
+        *("need", "builds", "launch", "matrix", "link", "exclude", "include", "hypotheses"),
+        *("budget", "limits", "probe", "workload", "prior"),
+    )
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclude:
@@ -141,18 +148,27 @@ def load_sweep(path: Path) -> Sweep:
 
 
 def _marked(document: Document) -> object:
-    """Return the tree with `flag:` told from `flag: null` wherever values of flags stand."""
+    """Return the tree with `flag:` told from `flag: null` wherever values of flags stand.
+
+    A key of the sweep with nothing below it (all commented out, say) is as if it were not there.
+    """
 
     def mark(value: object, loc: Loc) -> object:
         if loc in document.empty and _is_flag_value(loc):
             return Unwritten()
         if isinstance(value, dict):
-            return {key: mark(item, (*loc, key)) for key, item in value.items()}
+            items = ((key, item, (*loc, key)) for key, item in value.items())
+            return {k: mark(v, at) for k, v, at in items if not _is_bare(document, at)}
         if isinstance(value, list):
             return [mark(item, (*loc, index)) for index, item in enumerate(value)]
         return value
 
     return mark(document.tree, ())
+
+
+def _is_bare(document: Document, loc: Loc) -> bool:
+    is_section = len(loc) == 1 or loc in {("launch", "flags"), ("launch", "env")}
+    return loc in document.empty and is_section and loc[0] in _SECTIONS
 
 
 def _is_flag_value(loc: Loc) -> bool:

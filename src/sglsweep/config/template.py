@@ -99,11 +99,7 @@ def _env(launch: ParsedCommand, environ: Mapping[str, str]) -> Iterator[str]:
         if looks_secret(name, value):
             used, text = (name,), json.dumps(f"${{{name}}}")
         lines.append(_line(name, text, used, environ))
-    if any(not line.lstrip().startswith("#") for line in lines):
-        yield "  env:\n"
-    elif lines:
-        yield "  # env:\n"
-    yield from lines
+    yield from ["  env:\n", *lines] if lines else []
 
 
 def _line(name: str, text: str, used: Sequence[str], environ: Mapping[str, str]) -> str:

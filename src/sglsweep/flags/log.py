@@ -41,7 +41,6 @@ _SET_BY_HAND = [
     "dsa_decode_backend",
     "moe_runner_backend",
     "moe_a2a_backend",
-    "sampling_backend",
     "page_size",
     "disable_radix_cache",
     "disable_cuda_graph",
@@ -55,7 +54,6 @@ _SET_BY_HAND = [
     "speculative_num_steps",
     "speculative_eagle_topk",
     "speculative_num_draft_tokens",
-    "device",
     "skip_server_warmup",
 ]
 # Fields whose flag is spelled differently.
