@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from sglsweep.errors import HostError
 from sglsweep.hosts.base import Answer
+from sglsweep.hosts.refusals import cannot_read, cannot_write, no_program, took_too_long
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,10 +36,7 @@ class LocalHost:
                 start_new_session=True,
             )
         except OSError as error:
-            raise HostError(
-                f"{self.name}: cannot run {argv[0]}: {error.strerror or error}",
-                next_step=f"Install {argv[0]}, or give its full path.",
-            ) from error
+            raise no_program(self.name, argv[0], str(error.strerror or error)) from error
         with child:
             try:
                 stdout, stderr = child.communicate(stdin, timeout=timeout_s)
@@ -51,20 +48,17 @@ class LocalHost:
     def read(self, path: PurePosixPath, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
         """Return a part of a file. See `Host.read`."""
         try:
-            with Path(path).open("rb") as file:
+            with Path(self.home() / path).open("rb") as file:
                 file.seek(offset)
                 return file.read(limit)
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise HostError(
-                f"{self.name}: cannot read {path}: {error.strerror or error}",
-                next_step="Check the path and its permissions.",
-            ) from error
+            raise cannot_read(self.name, path, str(error.strerror or error)) from error
 
     def write(self, path: PurePosixPath, content: bytes, *, mode: int = 0o600) -> None:
         """Write a whole file or nothing. See `Host.write`."""
-        target = Path(path)
+        target = Path(self.home() / path)
         try:
             _make_folder(target.parent)
             number, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -77,10 +71,7 @@ class LocalHost:
                 Path(temporary).unlink(missing_ok=True)
                 raise
         except OSError as error:
-            raise HostError(
-                f"{self.name}: cannot write {path}: {error.strerror or error}",
-                next_step="Check the path, its permissions and the free space.",
-            ) from error
+            raise cannot_write(self.name, path, str(error.strerror or error)) from error
 
     def home(self) -> PurePosixPath:
         """Return the user's home folder."""
@@ -88,15 +79,6 @@ class LocalHost:
 
     def close(self) -> None:
         """Nothing to drop: there is no link."""
-
-
-def took_too_long(name: str, argv: Sequence[str], timeout_s: float) -> HostError:
-    """Return the refusal for a command that had to be ended."""
-    shown = " ".join(argv)[:120]
-    return HostError(
-        f"{name}: `{shown}` did not end within {timeout_s:g} s and was ended",
-        next_step="Run it on the host by hand to see what it waits for.",
-    )
 
 
 def _make_folder(folder: Path) -> None:
