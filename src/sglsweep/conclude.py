@@ -82,7 +82,9 @@ def _log_tells(diagnosis: Diagnosis, end: End) -> bool:
     return has_ended_itself or not is_a_stop
 
 
-def _by_end(diagnosis: Diagnosis, end: End, proof: Proof | None) -> Diagnosis:  # noqa: PLR0911 - one a kind
+def _by_end(  # noqa: C901, PLR0911 - one line for each kind
+    diagnosis: Diagnosis, end: End, proof: Proof | None
+) -> Diagnosis:
     match end.kind:
         case EndKind.FATAL_LINE:
             return _fatal(diagnosis, end)

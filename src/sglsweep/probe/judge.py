@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sglsweep.attempt import ProofStep, StepState
 from sglsweep.probe import steps
 from sglsweep.probe.latency import wave_numbers
-from sglsweep.probe.reading import Generation, generation
+from sglsweep.probe.reading import Generation, generation, vectors
 from sglsweep.probe.sanity import degenerate, disagreement, is_chance, language_score, quote
 from sglsweep.probe.target import with_server_words
 from sglsweep.verdict import Verdict
@@ -284,12 +284,16 @@ def _collapsed(
     is_sure = any("not finite" in w for w, _ in bad) or (step.is_sampled and len(bad) > 1)
     how_many = f"{len(bad)} of {len(answers)} answers: " if len(answers) > 1 else ""
     said = f"{how_many}{way}"
+    if is_sure:
+        return _garbage(step, said, shown, target)
+    kind = "sampled once" if step.is_sampled else "greedy"
+    return _suspect(step, f"{said} ({kind}: no proof of a fault)", quote(shown))
+
+
+def _garbage(step: ProofStepPlan, said: str, shown: Generation, target: Target) -> ProofStep:
     if target.has_random_weights:
         # Uninitialised packed weights may hold anything, NaN included: no fault of the flags.
         return _suspect(step, f"{said}; the weights are random, which may be why", quote(shown))
-    if not is_sure:
-        kind = "sampled once" if step.is_sampled else "greedy"
-        return _suspect(step, f"{said} ({kind}: no proof of a fault)", quote(shown))
     return _failed(
         step,
         f"garbage in {step.says}: {said}",
@@ -332,38 +336,25 @@ def _judge_prefix_hit(
 def _judge_logprobs(
     step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
 ) -> ProofStep:
-    judged = _judge_text(step, responses, context)
-    answers = _answered(responses)
-    if judged.state is not StepState.OK or not answers:
-        return judged
-    answer, target = answers[0], context.target
-    if answer.input_logprobs and any(lp is None for lp in answer.input_logprobs):
-        said = "the prompt's logprobs are not finite"
-        return _collapse_of_prompt(step, said, answer, target)
+    answers, target = _answered(responses), context.target
+    if not answers:
+        return _unreadable(step, responses)
+    answer = answers[0]
+    for what, known in (("answer", answer.logprobs), ("prompt", answer.input_logprobs)):
+        if known and any(lp is None for lp in known):
+            return _garbage(step, f"logprobs of the {what} that are not finite", answer, target)
     score = language_score(answer)
     if score is None:
-        return judged
+        return _suspect(step, "the server sent no logprobs")
     numbers = {"mean_logprob": round(score, 2)}
     if not (target.has_tokenizer and is_chance(score, target.vocab)):
-        return _ok(step, f"finite; {score:.1f} a token of plain English", numbers)
-    said = f"plain English scores {score:.1f} a token, no better than chance: "
+        said = f"finite, {score:.1f} a token" + (" of plain English" * target.has_tokenizer)
+        return _ok(step, said, numbers)
+    said = f"plain English scores {score:.1f} a token, no better than chance"
     if target.has_random_weights:
-        return _ok(step, f"finite; {said}random weights, as asked", numbers)
-    said += "the weights act like random ones"
-    return replace(_suspect(step, said, quote(answer)), numbers=numbers)
-
-
-def _collapse_of_prompt(
-    step: ProofStepPlan, said: str, answer: Generation, target: Target
-) -> ProofStep:
-    if target.has_random_weights:
-        return _suspect(step, f"{said}; the weights are random, which may be why", quote(answer))
-    return _failed(
-        step,
-        f"garbage in {step.says}: {said}",
-        verdict=Verdict.GARBAGE_OUTPUT,
-        evidence=quote(answer),
-    )
+        return _ok(step, f"finite; {said}: random weights, as asked", numbers)
+    judged = _suspect(step, f"{said}: the weights act like random ones", quote(answer))
+    return replace(judged, numbers=numbers)
 
 
 def _judge_streaming(
@@ -396,7 +387,8 @@ def _judge_wave(
     if judged.state is StepState.FAILED:
         return judged
     answers = _answered(responses)
-    numbers = wave_numbers(responses, answers, elapsed_s=context.elapsed_s)
+    served = [r for r in responses if _error_status(r) == _OK]
+    numbers = wave_numbers(served, answers, elapsed_s=context.elapsed_s)
     if len(answers) < len(responses):
         refused = next(r for r in responses if _error_status(r) != _OK)
         said = f"{len(responses) - len(answers)} of {len(responses)} refused: {_words(refused)}"
@@ -419,6 +411,21 @@ def _judge_chat(
     if not answer.text.strip():
         return _suspect(step, f"no text in {answer.completion_tokens} tokens", quote(answer))
     return _ok(step, quote(answer, 80))
+
+
+def _judge_embeds(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    rows = vectors(responses[0])
+    if len(rows) != len({tuple(row) for row in rows}) or not rows:
+        said = "two texts have one vector" if rows else "an answer that is not SGLang's"
+        state = StepState.SUSPECT if rows else StepState.NOT_RUN
+        return ProofStep(name=step.name, state=state, detail=said)
+    bad = next((row for row in rows if None in row or not any(row)), None)
+    if bad is None:
+        return _ok(step, f"{len(rows)} vectors of {len(rows[0]):,} numbers")
+    said = "a vector that is not finite" if None in bad else "a vector of zeros"
+    return _garbage(step, said, Generation(text=str(bad[:8])), context.target)
 
 
 def _judge_known_answers(
@@ -464,6 +471,7 @@ _JUDGES: dict[str, Callable[[ProofStepPlan, Sequence[HttpResponse], Context], Pr
     steps.STREAMING: _judge_streaming,
     steps.CHAT: _judge_chat,
     steps.TOOLS: _judge_chat,
+    steps.EMBEDS: _judge_embeds,
     steps.KNOWN_ANSWERS: _judge_known_answers,
     steps.LONG_CONTEXT: _judge_text,
     steps.LOAD: _judge_wave,

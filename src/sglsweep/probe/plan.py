@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from sglsweep.probe import steps
 from sglsweep.probe.need import need
-from sglsweep.probe.prompts import SANITY_TEXT
+from sglsweep.probe.prompts import FIRST_TEXT, SANITY_TEXT, SECOND_TEXT
 from sglsweep.probe.requests import (
     chat,
+    embed,
     generate,
     get,
     ids,
@@ -35,15 +36,13 @@ _LONG_CONTEXT_MOST = 32_768
 
 
 def plan(target: Target) -> tuple[ProofStepPlan, ...]:
-    """Return all steps for this server; the names and their order never change."""
-    planned = tuple(build(target) for build in _BUILDERS)
-    if target.is_generation:
-        return planned
-    asked = {steps.ANSWERS, steps.SERVER_INFO}
-    return tuple(
-        s if s.name in asked else skipped(s.name, s.says, "the model does not generate text")
-        for s in planned
-    )
+    """Return all steps for this server.
+
+    What the first two answers say may change the sizes of later steps, and whether the model
+    is asked for text or for vectors; it never changes the order.
+    """
+    builders = _BUILDERS if target.is_generation else (_answers, _server_info, _embeds)
+    return tuple(build(target) for build in builders)
 
 
 def _answers(target: Target) -> ProofStepPlan:
@@ -59,6 +58,11 @@ def _server_info(target: Target) -> ProofStepPlan:
     path = "/get_server_info" if is_old else "/server_info"
     request = get(target, "server-info", path)
     return asking(steps.SERVER_INFO, "saying how it is configured", request)
+
+
+def _embeds(target: Target) -> ProofStepPlan:
+    request = embed(target, "embeds", FIRST_TEXT, SECOND_TEXT)
+    return asking(steps.EMBEDS, "the vectors of two texts", request)
 
 
 def _greedy(target: Target) -> ProofStepPlan:

@@ -102,7 +102,7 @@ class Session:
         ]
         load = next((s for s in self._done if s.name == steps.LOAD), None)
         speed = load.numbers.get("tokens_per_s") if load is not None else None
-        concurrency = next(s.concurrency for s in planned if s.name == steps.LOAD)
+        concurrency = next((s.concurrency for s in planned if s.name == steps.LOAD), None)
         return Proof(
             steps=(*self._done, *left),
             tokens_per_s=None if speed is None else round(speed, 1),

@@ -44,8 +44,8 @@ def generation(response: HttpResponse) -> Generation | None:
     last = _last_json(response.body)
     if last is None:
         return None
-    if "error" in last:
-        return _complaint(last["error"])
+    if "error" in last or last.get("object") == "error":
+        return _complaint(last.get("error") or last)
     if "choices" in last or last.get("object") == "chat.completion":
         return _chat(last)
     return _generated(last)
@@ -72,6 +72,14 @@ def _parse(text: str) -> object:
         return json.loads(text)
     except ValueError:
         return None
+
+
+def vectors(response: HttpResponse) -> list[list[float | None]]:
+    """Return the embeddings of a 200 answer; a value that is no finite number becomes None."""
+    said = _parse(response.body)
+    rows = said.get("data") if isinstance(said, dict) else None
+    found = [row.get("embedding") for row in rows or () if isinstance(row, dict)]
+    return [[_finite(value) for value in row] for row in found if isinstance(row, list)]
 
 
 def _complaint(error: object) -> Generation:

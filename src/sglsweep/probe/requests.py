@@ -78,6 +78,18 @@ def chat(target: Target, request_id: str, question: str, **more: object) -> Http
     )
 
 
+def embed(target: Target, request_id: str, *texts: str) -> HttpRequest:
+    """Return a request for the vectors of some texts."""
+    return HttpRequest(
+        id=request_id,
+        method="POST",
+        path="/v1/embeddings",
+        body={"model": "default", "input": list(texts)},
+        headers=_headers(target),
+        timeout_s=_patience(target, 512),
+    )
+
+
 def why_no_chat(target: Target) -> str:
     """Return why this server cannot be asked in a template; "" if it can."""
     if not target.has_tokenizer:

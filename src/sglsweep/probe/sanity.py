@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 COLLAPSE_TOKENS = 32
 """Sampled tokens that must all be one id before that is called collapse."""
 
+_TEXT_TOKENS = 16
+"""So many tokens without any text are odd; fewer may be the beginning of one character."""
+
 _SHOWN_IDS = 12
 
 
@@ -43,7 +46,8 @@ def _one_token(answer: Generation, pad_id: int | None) -> str:
 
 
 def _no_text(answer: Generation) -> str:
-    if answer.completion_tokens == 0 or (answer.completion_tokens > 1 and not answer.text):
+    is_long = answer.completion_tokens >= _TEXT_TOKENS
+    if answer.completion_tokens == 0 or (is_long and not answer.text):
         return f"no text in {answer.completion_tokens} tokens"
     if answer.text and not answer.text.strip("\ufffd"):
         return f"only replacement characters in {answer.completion_tokens} tokens"

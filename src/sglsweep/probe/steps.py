@@ -14,8 +14,9 @@ TWO_AT_ONCE, PREFIX_HIT, LONG_DECODE = "two-at-once", "prefix-hit", "long-decode
 CHUNKED_PREFILL, LOGPROBS, STREAMING = "chunked-prefill", "logprobs", "streaming"
 CHAT, TOOLS, KNOWN_ANSWERS = "chat", "tools", "known-answers"
 BATCH, LONG_CONTEXT, LOAD, NEED = "batch", "long-context", "load", "need"
+EMBEDS = "embeds"
 
-CORE = frozenset({ANSWERS, GREEDY, SAMPLED})
+CORE = frozenset({ANSWERS, GREEDY, SAMPLED, EMBEDS})
 """Steps without which nothing is proven: refused there means not proven, not "not applicable"."""
 
 
