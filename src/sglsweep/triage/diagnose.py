@@ -1,0 +1,387 @@
+"""Records to a diagnosis: verdict, cause, rank, what to do, and why the rest does not count."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sglsweep.attempt import Blame, Diagnosis, KnownIssue, Suspect
+from sglsweep.catalogue.signature import Role, Tier, compiled
+from sglsweep.triage import metrics, resolve
+from sglsweep.triage.effective import changes
+from sglsweep.triage.ending import Ending
+from sglsweep.triage.milestones import milestones
+from sglsweep.triage.reading import Reading
+from sglsweep.verdict import Phase, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sglsweep.attempt import Scalar
+    from sglsweep.catalogue import Catalogue, Signature
+    from sglsweep.matrix import Value
+    from sglsweep.triage.reading import Event
+
+BLOCK = 1 << 22
+MAX_EVIDENCE = 2000
+QUIET_S: Mapping[Phase, float] = {
+    Phase.START: 120, Phase.ARGS: 120, Phase.DIST_INIT: 180, Phase.WEIGHTS: 300, Phase.WEIGHTS_DONE: 300,
+    Phase.KV_CACHE: 300, Phase.GRAPH_CAPTURE: 300, Phase.GRAPH_CAPTURE_DONE: 300, Phase.WARMUP: 660,
+}  # fmt: skip
+"""Seconds of silence that are a hang where nobody looks for life signs; an idle server is silent."""
+QUIET_COMPILING_S = 1500.0
+
+
+def diagnose(log: bytes, catalogue: Catalogue, *, ending: Ending | None = None) -> Diagnosis:
+    """Return the whole answer about one log."""
+    reading = Reading(catalogue)
+    view = memoryview(log)
+    for start in range(0, len(view), BLOCK):
+        reading.feed(bytes(view[start : start + BLOCK]))
+    return conclude(reading, catalogue, ending=ending)
+
+
+def conclude(reading: Reading, catalogue: Catalogue, *, ending: Ending | None = None) -> Diagnosis:
+    """Return what a reading amounts to; it can be fed further afterwards."""
+    return explain(reading, catalogue, ending=ending)[0]
+
+
+def explain(
+    reading: Reading, catalogue: Catalogue, *, ending: Ending | None = None
+) -> tuple[Diagnosis, resolve.Choice]:
+    """Return the diagnosis with the candidates that lost, each with the reason."""
+    done = reading.finished()
+    choice = resolve.choose(done)
+    event = choice.cause
+    if event is None:
+        diagnosis = _without_failure(done, ending or Ending())
+    else:
+        diagnosis = _failure(done, event, catalogue, ending or Ending())
+    return _completed(diagnosis, done, catalogue, has_failed=event is not None), choice
+
+
+def _completed(
+    diagnosis: Diagnosis, reading: Reading, catalogue: Catalogue, *, has_failed: bool
+) -> Diagnosis:
+    failed = has_failed or diagnosis.verdict not in {
+        Verdict.SERVING, Verdict.GRAPH_CAPTURE_OK, Verdict.INCOMPLETE,
+    }  # fmt: skip
+    return replace(
+        diagnosis,
+        suspects=_suspects(reading, diagnosis),
+        sglang_version=reading.version,
+        requested=reading.resolution.requested,
+        effective=reading.resolution.effective(),
+        milestones=milestones(reading.progress, has_failed=failed, phase=diagnosis.phase),
+        metrics=metrics.summary(reading.numbers),
+        catalogue=catalogue.version,
+    )
+
+
+# -- nothing failed ------------------------------------------------------------------------------
+
+
+def _without_failure(reading: Reading, ending: Ending) -> Diagnosis:
+    progress, phase = reading.progress, reading.progress.phase
+    if _serves(reading):
+        status = _status(ending)
+        if status in {-9, -6, -11} and not reading.stop_line:
+            return _by_status(status, phase)
+        return Diagnosis(
+            Verdict.SERVING, phase, "serving",
+            line=progress.ready_line or progress.first_decode or progress.last_request,
+            evidence="The server is fired up and ready to roll!" if progress.ready_line else "",
+            confidence="high" if progress.ready_line and progress.has_answer else "medium",
+            next_step="Probe it: two prompts at once, a prompt twice, a long prompt, more than 40 decode steps.",
+        )  # fmt: skip
+    if reading.stop_line:
+        return Diagnosis(
+            Verdict.KILLED, phase, "killed-sigterm", line=reading.stop_line,
+            evidence="SIGTERM received", confidence="medium",
+            next_step="Something outside ended the server before it was ready; look at who sent SIGTERM.",
+        )  # fmt: skip
+    if hang := _silence(reading, ending, phase):
+        return hang
+    status = _status(ending)
+    if status is not None and status != 0:
+        return _by_status(status, phase)
+    if progress.captured:
+        return Diagnosis(
+            Verdict.GRAPH_CAPTURE_OK, phase, "graph-capture-ok", line=progress.first.get(Phase.GRAPH_CAPTURE_DONE),
+            next_step="Graphs are captured; a decode has still to prove the launch.",
+        )  # fmt: skip
+    return Diagnosis(
+        Verdict.INCOMPLETE, phase, None, confidence="medium",
+        next_step="The log ends early without a failure; give the whole log, --exit-status or --silence-s.",
+    )  # fmt: skip
+
+
+def _serves(reading: Reading) -> bool:
+    """Ready without an excuse, or requests that were handled."""
+    progress = reading.progress
+    if progress.ready_line and not reading.skips_warmup:
+        return True
+    if progress.has_answer and (progress.first_prefill or progress.first_decode):
+        return True
+    return bool(progress.first_decode)
+
+
+def _status(ending: Ending) -> int | None:
+    status = ending.exit_status
+    if status is not None and status > 128:  # noqa: PLR2004 - a shell's 128+N
+        return 128 - status
+    return status
+
+
+def _by_status(status: int, phase: Phase) -> Diagnosis:
+    """Say what an exit status alone tells about a log without a failure."""
+    verdict, cause, step = _STATUSES.get(status, (Verdict.CRASH, "exit-status", ""))
+    return Diagnosis(
+        verdict, phase, cause, evidence=f"exit status {status}", confidence="low",
+        next_step=step or "The log names no error; look at the output before it was redirected, and at dmesg.",
+    )  # fmt: skip
+
+
+_STATUSES = {
+    2: (Verdict.BAD_CONFIG, "argparse-exit", "Exit status 2 is a refused argument; its text is missing in this log."),
+    -2: (Verdict.KILLED, "killed-sigint", "It was interrupted before it was ready."),
+    -6: (Verdict.CRASH, "native-abort", "A process aborted without a word; run it with a core dump or PYTHONFAULTHANDLER=1."),
+    -9: (Verdict.KILLED, "killed-sigkill", "Nothing in the log says why: look at `dmesg -T | grep -i oom` and at who else may kill it."),
+    -11: (Verdict.CRASH, "segfault", "A native crash without a word; run it with PYTHONFAULTHANDLER=1 or a core dump."),
+    -15: (Verdict.KILLED, "killed-sigterm", "Something outside ended the server before it was ready."),
+}  # fmt: skip
+
+
+def _silence(reading: Reading, ending: Ending, phase: Phase) -> Diagnosis | None:
+    silence = ending.silence_s
+    if silence is None or reading.progress.is_other_node:
+        return None
+    limit = QUIET_COMPILING_S if reading.is_compiling else QUIET_S.get(phase)
+    if limit is None or silence < limit:
+        return None
+    raw = reading.pending.strip() or reading.last_raw
+    line = reading.lines + (1 if reading.pending.strip() else 0)
+    return Diagnosis(
+        Verdict.HANG, phase, f"silent-{phase.value}", line=line or None, evidence=_last_state(raw), confidence="medium",
+        next_step=f"Silent for {silence:g} s in {phase.value}, where {limit:g} s is the limit: look at `py-spy dump`, "
+        "GPU power (100 % at low power is NCCL waiting) and disk reads.",
+    )  # fmt: skip
+
+
+def _last_state(raw: bytes) -> str:
+    text = raw.decode("utf-8", "replace").rstrip("\r\n")
+    return text.rsplit("\r", 1)[-1].strip()[-MAX_EVIDENCE:]
+
+
+# -- something failed ----------------------------------------------------------------------------
+
+
+def _failure(reading: Reading, event: Event, catalogue: Catalogue, ending: Ending) -> Diagnosis:
+    explained = resolve.explains(event, reading)
+    signature = event.signature
+    if explained is not None:
+        signature = catalogue.signatures.get("import-ignored-then-needed", signature)
+    effective = reading.resolution.effective()
+    context = _context(reading, effective)
+    refined = _refined(signature, catalogue, context)
+    shown = explained or event
+    phase = event.phase
+    cause = refined.id if refined else unknown_cause(event)
+    base = Diagnosis(
+        verdict=_verdict(refined, event),
+        phase=phase,
+        cause=cause,
+        rank=_rank(reading, event),
+        line=shown.piece.line,
+        evidence=_excerpt(shown),
+        next_step=_next_step(refined, phase),
+        blames=_blames(refined, effective, shown.piece.text),
+        remedy=dict(refined.remedy) if refined else {},
+        confidence=_confidence(refined, event, ending),
+    )
+    return _with_issues(base, catalogue, context)
+
+
+def _verdict(signature: Signature | None, event: Event) -> Verdict:
+    if signature is not None and signature.verdict is not None:
+        return signature.verdict
+    return resolve.verdict_of(event)
+
+
+def _refined(
+    signature: Signature | None, catalogue: Catalogue, context: Mapping[str, str]
+) -> Signature | None:
+    """Return the narrower entry whose condition on the effective flags holds, else the same."""
+    if signature is None:
+        return None
+    for narrower in catalogue.signatures.values():
+        if signature.id in narrower.refines and condition_holds(narrower.when, context):
+            return narrower
+    return signature
+
+
+def _context(reading: Reading, effective: Mapping[str, Scalar]) -> dict[str, str]:
+    """Return what conditions may ask for: effective flags, model, version, gpu."""
+    context = {flag: str(value) for flag, value in effective.items()}
+    facts = reading.numbers.facts
+    names = (facts.get("model_class"), effective.get("model-path"), effective.get("architectures"))
+    context["model"] = " ".join(str(name) for name in names if name)
+    context["version"] = reading.version or ""
+    context["gpu"] = str(facts.get("gpu", ""))
+    context["kv-dtype"] = str(facts.get("kv_dtype", ""))
+    return context
+
+
+def condition_holds(when: Mapping[str, str], context: Mapping[str, str]) -> bool:
+    """Say whether every named value is known and matches; `!` in front turns one round.
+
+    Several flags joined by `|` are one question: any of them may answer it.
+    """
+    for names, pattern in when.items():
+        is_negated = pattern.startswith("!")
+        rule = compiled(pattern.removeprefix("!"))
+        found = any(rule.search(context.get(name, "")) for name in names.split("|"))
+        if found is is_negated:
+            return False
+    return True
+
+
+def unknown_cause(event: Event) -> str:
+    """Return `unknown:` and a hash that equal failures of other ranks and runs share."""
+    return "unknown:" + hashlib.sha256(headline(event).encode()).hexdigest()[:10]
+
+
+def headline(event: Event) -> str:
+    """Return an exception's line without addresses, numbers, ranks and paths."""
+    text = event.piece.text.strip()
+    if ":" not in text and event.trace is not None and event.trace.source is not None:
+        text = f"{text}: {event.trace.source.text.strip()}"
+    text = re.sub(r"0x[0-9a-fA-F]+", "#", text)
+    text = re.sub(r"(?:/[\w.@+-]+){2,}", "PATH", text)
+    text = re.sub(r"\b(?:[TDPE]P|rank ?)\d+", "RANK", text, flags=re.IGNORECASE)
+    text = re.sub(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "#", text)
+    return re.sub(r"\d+(?:\.\d+)?", "#", text)[:300]
+
+
+def _rank(reading: Reading, event: Event) -> str | None:
+    """Return the rank as printed; torch's and the parent's number where only TP is above 1."""
+    if event.rank:
+        return event.rank
+    number = event.piece.torch_rank
+    if number is None and (match := re.search(r"\[?\b[Rr]ank (\d+)\b|scheduler_(?:TP)?(\d+)\b", event.piece.text)):
+        number = int(match[1] or match[2])
+    if number is None:
+        return _rank_of_others(reading, event)
+    return f"TP{number}" if _only_tp(reading) else None
+
+
+def _only_tp(reading: Reading) -> bool:
+    """Only tensor parallelism is above 1, as far as arguments and prefixes tell."""
+    sizes = {name: reading.resolution.args.get(name) for name in ("tp_size", "pp_size", "dp_size")}
+    others = {part[:2] for rank in reading.ranks for part in rank.split()} - {"TP"}
+    if others or any(isinstance(sizes[n], int) and sizes[n] != 1 for n in ("pp_size", "dp_size")):
+        return False
+    if isinstance(sizes["tp_size"], int):
+        return sizes["tp_size"] > 1
+    return any(r != "TP0" for r in reading.ranks) or any(n > 0 for n in reading.torch_ranks)
+
+
+def _rank_of_others(reading: Reading, event: Event) -> str | None:
+    """An unprefixed native line belongs to the one rank that reports its death, if it is one."""
+    if event.trace is not None or event.piece.is_headed:
+        return None
+    others = {
+        e.rank or _numbered(reading, e)
+        for e in reading.events
+        if e is not event and e.piece.line >= event.piece.line and (e.is_fatal or e.signature and e.signature.role is Role.CASCADE)
+        and (e.signature is None or e.signature.tier in {Tier.SYMPTOM, Tier.TRACE})
+    } - {None}
+    return next(iter(others)) if len(others) == 1 else None
+
+
+def _numbered(reading: Reading, event: Event) -> str | None:
+    match = re.search(r"\b[Rr]ank (\d+) scheduler", event.piece.text)
+    if not match or not reading.ranks:
+        return None
+    name = f"TP{match[1]}"
+    return name if name in reading.ranks and all(r.startswith("TP") for r in reading.ranks) else None
+
+
+def _excerpt(event: Event) -> str:
+    shown = event.piece.shown
+    if len(shown) <= MAX_EVIDENCE:
+        return shown
+    at = max(shown.find(event.piece.text[:80]), 0)
+    return shown[at : at + MAX_EVIDENCE]
+
+
+def _next_step(signature: Signature | None, phase: Phase) -> str:
+    if signature is not None and (step := signature.step_for(phase)):
+        return step
+    return (
+        "No signature knows this failure: look at the lines around it, and keep the log as a case "
+        "(`sglsweep pull RUN N --as CAUSE/CASE`) so that the next one is named."
+    )
+
+
+def _blames(
+    signature: Signature | None, effective: Mapping[str, Scalar], text: str
+) -> tuple[Blame, ...]:
+    if signature is None:
+        return ()
+    match = compiled(signature.pattern).search(text) if signature.pattern else None
+    groups = match.groupdict() if match else {}
+    found = []
+    for blame in signature.blames:
+        value: Value = blame.value
+        if isinstance(value, str) and value.startswith("$"):
+            value = groups.get(value[1:])
+        elif value is None:
+            value = effective.get(blame.flag)
+        found.append(Blame(blame.flag, value))
+    return tuple(found)
+
+
+def _confidence(signature: Signature | None, event: Event, ending: Ending) -> str:
+    if signature is None or signature.role is Role.CASCADE:
+        return "low"
+    if signature.tier is Tier.TRACE:
+        return "medium" if ending.exit_status is not None else "low"
+    if not event.is_fatal or signature.site == "exception":
+        return "medium"
+    return "high"
+
+
+def _with_issues(diagnosis: Diagnosis, catalogue: Catalogue, context: Mapping[str, str]) -> Diagnosis:
+    rules = [
+        rule
+        for rule in catalogue.issues
+        if diagnosis.cause in rule.causes
+        and condition_holds(rule.when, context)
+        and (not rule.evidence or compiled(rule.evidence).search(diagnosis.evidence))
+    ]
+    if not rules:
+        return diagnosis
+    remedy: dict[str, Value] = dict(diagnosis.remedy)
+    for rule in rules:
+        for flag, value in rule.remedy.items():
+            remedy.setdefault(flag, value)
+    issues: tuple[KnownIssue, ...] = tuple(rule.issue for rule in rules)
+    return replace(diagnosis, known_issues=issues, remedy=remedy)
+
+
+def _suspects(reading: Reading, diagnosis: Diagnosis) -> tuple[Suspect, ...]:
+    found = [
+        Suspect(name, event.piece.line, event.piece.text[:300] + (f" ({event.count} times)" if event.count > 1 else ""))
+        for name, event in reading.suspects.items()
+        if name != diagnosis.cause and event.piece.line != diagnosis.line
+    ]
+    found += [Suspect("rank-imbalance", 0, text) for text in metrics.oddities(reading.numbers)]
+    resolution = reading.resolution
+    found += [
+        Suspect("silent-override", 0, f"{flag}: asked {asked}, effective {got}")
+        for flag, asked, got in changes(resolution.requested, resolution.effective())
+    ]
+    return tuple(sorted(found, key=lambda s: s.line))

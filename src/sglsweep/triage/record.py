@@ -1,0 +1,179 @@
+"""One raw line of a log as pieces of text, each with the time and rank it carries.
+
+Logs come wrapped: by docker, compose, Kubernetes, journald, MPI, Ray, srun, JSON shippers and
+terminal boxes. Progress bars put several states between carriage returns on one line and have
+the next record glued to them. A piece is what one process wrote at one moment, unwrapped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+MAX_PIECE = 65536
+"""Characters of one piece that are looked at; a 50 MB line is not read to its end by regexes."""
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\-_])")
+_RANK_NAMES = "DP|PP|ATTN_CP|ATTN_TP|ATTN_DP|MOE_DP|MOE_EP|MOE_TP|DCP|CP|TP|EP"
+_RANKS = rf"(?:(?:{_RANK_NAMES})-?\d+)(?: (?:{_RANK_NAMES})-?\d+)*"
+
+_WRAPPERS = re.compile(
+    r"""
+      (?:[│┃║╎]\ ?)+                                                         # terminal boxes
+    | \((?:[^()\s]+(?:\([^)\n]{0,80}\))?\ )?pid=\d+(?:,\ ip=[\d.:a-f]+)?\)\ ?  # Ray
+    | [A-Za-z0-9][\w.-]{0,80}\ *\|\ (?!\ )|[A-Za-z0-9][\w.-]{0,80}\ +\|\ ?     # docker compose
+    | \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)\ (?:(?:stdout|stderr)\ [FP]\ ?)?
+    | [A-Z][a-z]{2}\ [ \d]\d\ \d\d:\d\d:\d\d\ (?:[\w.-]+\ )?[\w./@-]+(?:\[\d+\])?:\ ?   # journald
+    | [\w.-]+\ [\w./@-]+\[\d+\]:\ ?                                           # short-iso journald
+    | \[\d+,\d+\]<\w+>:?\ ?                                                   # MPI
+    | \[pod/[^\]\s]{1,200}\]\ ?
+    | \[[a-z][\w.-]*-\d+\]\ (?=\[)                                            # [worker-0] [2026-...
+    | \d{1,4}:\ (?=\S)                                                        # srun --label
+    | \[default\d+\]:\ ?
+    """,
+    re.VERBOSE,
+)
+_TORCH_RANK = re.compile(r"\[rank(\d+)\]:\s?")
+_STAMP = r"(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d"
+_HEADER = re.compile(
+    rf"\[(?P<stamp>{_STAMP})(?:[.,]\d+)?(?P<ranks>(?: (?:{_RANK_NAMES})-?\d+)*)"
+    r"(?: encode_server| encode_dp_worker\[\d+\]| \w+(?:\[\d+\])?)?\] ?"
+)
+_BARE_RANKS = re.compile(rf"\[ ?(?P<ranks>{_RANKS})\] ?")
+_OLD_GPU = re.compile(r"\[gpu(?:_id)?=(?P<gpu>\d+)\] ?")
+_DICT_CONFIG = re.compile(
+    r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d+)? (?:- )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b"
+    rf"(?: -)? (?:\d+ )?(?:\[ ?(?P<ranks>{_RANKS})?[^\]\n]{{0,80}}\] ?)?"
+)
+_ISO_LEVEL = re.compile(r" ?(?:DEBUG|INFO|WARN|WARNING|ERROR) [\w.]+: ")
+_LEVEL = re.compile(
+    r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)(?:: +| \S{1,80}\.py:\d+: |:[\w.]+:)"
+)
+_GLUED = re.compile(r"(?<=.)(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z][\w-]*)*\] )", re.DOTALL)
+_STAMP_IN_WRAPPER = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)")
+_JSON_KEYS = ("log", "message", "msg", "MESSAGE", "line", "text", "content")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one process wrote at one moment.
+
+    Attributes:
+        line: 1-based number of the raw line it stands in.
+        shown: the text between carriage returns, without colour codes: what evidence quotes.
+        text: `shown` without wrappers, header and level: what patterns are searched in.
+        stamp: `YYYY-MM-DD HH:MM:SS`, or a shorter form as printed; None if it has none.
+        rank: as printed, all parts; None if it names none.
+        torch_rank: the number of a `[rank5]:` prefix.
+        is_headed: it begins a record of SGLang's own (time stamp or rank in brackets).
+        wrapper: what was stripped from the front; pieces of one process share it.
+    """
+
+    line: int
+    shown: str
+    text: str
+    stamp: str | None = None
+    rank: str | None = None
+    torch_rank: int | None = None
+    is_headed: bool = False
+    wrapper: str = ""
+
+
+def pieces(line: int, raw: bytes) -> list[Piece]:
+    """Split one raw line, without its newline, into its pieces; empty ones are left out."""
+    decoded = raw.decode("utf-8", "replace")
+    if "\x1b" in decoded:
+        decoded = _ANSI.sub("", decoded)
+    decoded = decoded.replace("\x00", "")
+    found: list[Piece] = []
+    for segment in decoded.split("\r"):
+        if segment.strip():
+            found.extend(_of_segment(line, segment))
+    return found
+
+
+def plain(raw: bytes) -> str:
+    """Decode a raw line for a reader: without colour codes and carriage returns."""
+    return _ANSI.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n")
+
+
+def _of_segment(line: int, segment: str) -> list[Piece]:
+    wrapper, rest, stamp = _unwrap(segment)
+    if rest.startswith("{"):
+        inner = _json_text(rest)
+        if inner is not None:
+            parts = [p for part in inner.replace("\r", "\n").split("\n") for p in [_ANSI.sub("", part)] if p.strip()]
+            return [piece for part in parts for piece in _of_text(line, part, part, wrapper, stamp)]
+    return _of_text(line, segment[:MAX_PIECE], rest[:MAX_PIECE], wrapper, stamp)
+
+
+def _unwrap(segment: str) -> tuple[str, str, str | None]:
+    """Return (what was stripped, the rest, a time stamp that a wrapper held)."""
+    at = 0
+    while (match := _WRAPPERS.match(segment, at)) and match.end() > at:
+        at = match.end()
+    wrapper = segment[:at]
+    stamp = _STAMP_IN_WRAPPER.search(wrapper) if at else None
+    return wrapper, segment[at:], f"{stamp[1]} {stamp[2]}" if stamp else None
+
+
+def _json_text(rest: str) -> str | None:
+    try:
+        record = json.loads(rest)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    for key in _JSON_KEYS:
+        value = record.get(key)
+        if isinstance(value, str):
+            return value
+    return None
+
+
+def _of_text(line: int, shown: str, rest: str, wrapper: str, stamp: str | None) -> list[Piece]:
+    parts = _GLUED.split(rest) if "[20" in rest else [rest]
+    if len(parts) > 1 and not _is_worth_a_piece(parts[0]):
+        parts = parts[1:]
+    return [_piece(line, shown, part, wrapper, stamp) for part in parts if part.strip()]
+
+
+def _is_worth_a_piece(text: str) -> bool:
+    """True unless it is an unknown prefix in front of a record's header."""
+    return "%|" in text or "it/s" in text or "Completed |" in text or len(text) > 120  # noqa: PLR2004 - no prefix is longer
+
+
+def _piece(line: int, shown: str, text: str, wrapper: str, stamp: str | None) -> Piece:
+    torch_rank = None
+    if match := _TORCH_RANK.match(text):
+        torch_rank = int(match[1])
+        text = text[match.end() :]
+        if not text.strip():
+            text = shown
+    header = _header(text)
+    if header is None:
+        return Piece(line, shown.rstrip(), text.rstrip(), stamp, None, torch_rank, False, wrapper)
+    own_stamp, rank, end = header
+    body = text[end:]
+    if level := _LEVEL.match(body):
+        body = body[level.end() :]
+    return Piece(
+        line, shown.rstrip(), body.rstrip(), own_stamp or stamp, rank, torch_rank, True, wrapper
+    )
+
+
+def _header(text: str) -> tuple[str | None, str | None, int] | None:
+    if match := _HEADER.match(text):
+        return match["stamp"], match["ranks"].strip() or None, match.end()
+    if match := _BARE_RANKS.match(text):
+        return None, match["ranks"], match.end()
+    if match := _DICT_CONFIG.match(text):
+        return match["stamp"], match["ranks"], match.end()
+    if match := _OLD_GPU.match(text):
+        return None, f"TP{match['gpu']}", match.end()
+    if match := _ISO_LEVEL.match(text):
+        return None, None, match.end()
+    if match := _LEVEL.match(text):
+        return None, None, match.end()
+    return None
