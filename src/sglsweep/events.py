@@ -38,7 +38,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class StepAsked:
     """One step of the proof was answered."""
 
     attempt: Attempt
@@ -59,7 +59,7 @@ class Note:
     text: str
 
 
-Event = Started | Progress | Asked | Ended | Note
+Event = Started | Progress | StepAsked | Ended | Note
 
 
 class Listener(Protocol):

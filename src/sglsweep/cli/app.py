@@ -57,7 +57,17 @@ def options(
 
 
 def _register() -> None:
-    from sglsweep.cli import attempt, init, plan, report, signatures, simulate, sweep, triage
+    from sglsweep.cli import (
+        attempt,
+        init,
+        plan,
+        report,
+        retriage,
+        signatures,
+        simulate,
+        sweep,
+        triage,
+    )
 
     for name, command in (
         ("sweep", sweep.sweep),
@@ -65,7 +75,7 @@ def _register() -> None:
         ("attempt", attempt.attempt),
         ("relaunch", attempt.relaunch),
         ("triage", triage.triage),
-        ("retriage", triage.retriage),
+        ("retriage", retriage.retriage),
         ("report", report.report),
         ("status", report.status),
         ("diff", report.diff),

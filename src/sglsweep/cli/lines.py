@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, assert_never
 
 from sglsweep.attempt import StepState
-from sglsweep.events import Asked, Ended, Event, Note, Progress, Started
+from sglsweep.events import Ended, Event, Note, Progress, Started, StepAsked
 
 if TYPE_CHECKING:
     from sglsweep.attempt import Outcome
@@ -27,7 +27,7 @@ class Lines:
                 self._started(event)
             case Progress():
                 self._progress(event)
-            case Asked():
+            case StepAsked():
                 self._asked(event)
             case Ended():
                 _write(_last_words(event.outcome))
@@ -48,7 +48,7 @@ class Lines:
         self._phase = event.phase
         _write(f"  {event.elapsed_s:6.1f} s  {event.phase.value}")
 
-    def _asked(self, event: Asked) -> None:
+    def _asked(self, event: StepAsked) -> None:
         step = event.step
         if step.state in {StepState.NOT_APPLICABLE, StepState.NOT_RUN}:
             return

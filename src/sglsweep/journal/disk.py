@@ -8,13 +8,13 @@ import json
 import os
 import socket
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sglsweep.errors import ConfigError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 _NEXT_STEPS = {
     errno.ENOSPC: "Free some space on that disk, then start the same command again: it resumes.",
@@ -154,8 +154,26 @@ class RunLock:
     def release(self) -> None:
         """Let others write; harmless when called twice."""
         if self._descriptor >= 0:
+            os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def lock_holder(folder: Path) -> str:
+    """Return who writes to a run now ("pid 4121", "pid 4121 on gpu-07"); "" for nobody.
+
+    Asks for no lock, which might refuse it to a sweep that starts at this moment: a pid of this
+    machine that is gone holds nothing, one of another machine is believed.
+    """
+    try:
+        pid, _, machine = (folder / "lock").read_text("utf-8", "replace").strip().partition(" ")
+    except OSError:
+        return ""
+    if not pid.isdigit():
+        return ""
+    if machine != socket.gethostname():
+        return f"pid {pid} on {machine}"
+    return f"pid {pid}" if (Path("/proc") / pid).exists() or not Path("/proc").is_dir() else ""
 
 
 def _held(folder: Path, holder: str) -> ConfigError:

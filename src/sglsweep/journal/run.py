@@ -75,6 +75,11 @@ class Journal:
         """
         return cls(folder, _read_run(folder), None)
 
+    @property
+    def holder(self) -> str:
+        """Who writes to this run now, as "pid 4121"; "" for nobody."""
+        return disk.lock_holder(self.folder)
+
     def release(self) -> None:
         """Free the lock."""
         if self._lock is not None:
@@ -128,11 +133,18 @@ class Journal:
         }
         disk.write_json(folder / "attempt.json", document)
 
+    def stopping(self, outcome: Outcome) -> None:
+        """Write what an attempt came to before it is stopped: teardown lines must not judge it."""
+        self._write_outcome(outcome, "stopping")
+
     def close(self, outcome: Outcome) -> None:
         """Write what an attempt came to; again with a newer diagnosis, if there is one."""
+        self._write_outcome(outcome, "closed")
+
+    def _write_outcome(self, outcome: Outcome, state: str) -> None:
         self._require_lock()
         path = self._attempt_folder(outcome.attempt.number) / "attempt.json"
-        document = {"schema": SCHEMA, "state": "closed"}
+        document = {"schema": SCHEMA, "state": state}
         disk.write_json(path, {**document, **_object(to_json(outcome))})
 
     def withdraw(self, number: int) -> None:
@@ -168,6 +180,11 @@ class Journal:
         """Finished attempts, by number."""
         closed = (d for d in self._documents() if d[1].get("state") == "closed")
         return tuple(_decoded(Outcome, path, document) for path, document in closed)
+
+    def stopping_outcomes(self) -> tuple[Outcome, ...]:
+        """Attempts that are decided and whose stop was not seen to end."""
+        found = (d for d in self._documents() if d[1].get("state") == "stopping")
+        return tuple(_decoded(Outcome, path, document) for path, document in found)
 
     def open_attempts(self) -> tuple[Attempt, ...]:
         """Attempts that were begun and not closed: running, or left by a crash."""
@@ -265,9 +282,9 @@ def _read_run(folder: Path) -> dict[str, object]:
 def _read_attempt(path: Path) -> dict[str, object]:
     document = disk.read_json(path, what="the attempt's record", next_step=_set_aside(path))
     _check_schema(path, document)
-    if document.get("state") not in {"open", "closed"}:
+    if document.get("state") not in {"open", "stopping", "closed"}:
         raise ConfigError(
-            f"{path}: the attempt's state is {document.get('state')!r}, not open or closed",
+            f"{path}: the attempt's state is {document.get('state')!r}, not one that is known",
             next_step=_set_aside(path),
         )
     return document

@@ -1,0 +1,78 @@
+"""`sglsweep plan`: what a sweep would do, without doing it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from sglsweep.config.sweep import Sweep
+    from sglsweep.expand import Expanded
+
+
+_ATTEMPT_MIN = 5.0
+"""Minutes an attempt takes where nothing better is known: the lead case took 3 to 5."""
+
+
+def plan(
+    file: Path = typer.Argument(..., metavar="SWEEP.yaml"),
+    probe: bool = typer.Option(
+        False, "--probe", help="Ask the host's SGLang for its flags and check every cell."
+    ),
+    first: int = typer.Option(10, help="How many first attempts to show."),
+    strategy: str = typer.Option("adaptive", help="As for `sweep`."),
+    seed: int = typer.Option(0, help="As for `sweep`."),
+) -> None:
+    """Show the cells, what is excluded and why, the first attempts and how long it may take.
+
+    Touches no host unless --probe is given.
+
+    Example: sglsweep plan configs/demo-cpu.yaml --probe
+    """
+    from sglsweep.config.sweep import load_sweep
+    from sglsweep.expand import expand
+
+    sweep = load_sweep(file)
+    if probe:
+        from sglsweep.prepare import prepare
+
+        ground = prepare(file)
+        ground.host.close()
+        expanded = ground.expanded
+    else:
+        expanded = expand(sweep)
+    _print_matrix(sweep, expanded, is_checked=probe)
+    _print_first(sweep, expanded, first, (strategy, seed))
+
+
+def _print_matrix(sweep: Sweep, expanded: Expanded, *, is_checked: bool) -> None:
+    axes = ", ".join(f"{a.name} ({len(a.values)})" for a in sweep.axes) or "none"
+    typer.echo(f"axes: {axes}")
+    typer.echo(f"cells: {len(expanded.cells)} to launch, {len(expanded.includes)} included first")
+    for because, count in expanded.excluded_counts.items():
+        typer.echo(f"excluded: {count} {'cell' if count == 1 else 'cells'}: {because}")
+    for note in (*sweep.unsupported, *expanded.notes):
+        typer.echo(f"note: {note.where}: {note.text}")
+    if not is_checked:
+        typer.echo("flags and values are not checked against an SGLang; --probe does that")
+
+
+def _print_first(sweep: Sweep, expanded: Expanded, first: int, how: tuple[str, int]) -> None:
+    from sglsweep.cli.lines import describe
+    from sglsweep.plan.rehearse import decisions_if_all_fail
+
+    budget = sweep.budget
+    count = len(expanded.cells) + len(expanded.includes)
+    most = min(count, budget.attempts or count)
+    hours = most * _ATTEMPT_MIN / 60
+    limit = f", stopped by the budget after {budget.hours:g} h" if budget.hours else ""
+    typer.echo(f"time: at most {most} attempts, about {hours:.1f} h at 5 min each{limit}")
+    typer.echo("first attempts, if each fails of a cause of its own:")
+    goal = str(sweep.goal[0])
+    steps = decisions_if_all_fail(expanded.cells, expanded.includes, goal, how, first)
+    for number, step in enumerate(steps, start=1):
+        values = {n: v for n, v in step.cell.values.items() if v is not None}
+        typer.echo(f"{number:3} {step.cell.short_key} {describe(values)}")
+        typer.echo(f"      {step.why}")

@@ -1,0 +1,49 @@
+"""`sglsweep sweep`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+
+def sweep(
+    file: Path = typer.Argument(..., metavar="SWEEP.yaml", help="The matrix of flags to try."),
+    out: Path | None = typer.Option(
+        None, "--out", help="The run's folder; default: runs/NAME beside the file."
+    ),
+    strategy: str = typer.Option(
+        "adaptive", help="adaptive, grid, random, pairwise or one-at-a-time."
+    ),
+    seed: int = typer.Option(0, help="For strategies that draw lots."),
+    as_json: bool = typer.Option(False, "--json", help="Print the findings as JSON at the end."),
+) -> None:
+    """Launch one attempt after another until the goal, the budget or the matrix ends.
+
+    The same command goes on where an earlier one stopped.
+
+    Example: sglsweep sweep configs/demo-cpu.yaml --out runs/demo
+    """
+    from sglsweep import report
+    from sglsweep.cli.wiring import open_sweep
+    from sglsweep.report.record import findings_json
+    from sglsweep.sweep import Settings, run_sweep
+    from sglsweep.verdict import Verdict
+
+    with open_sweep(file, out, Settings(strategy=strategy, seed=seed)) as sweeping:
+        try:
+            why = run_sweep(sweeping)
+        finally:
+            view = report.write(sweeping.journal)
+        serving = [o.attempt.number for o in view.outcomes if o.verdict is Verdict.SERVING]
+        folder = sweeping.journal.folder
+    if as_json:
+        typer.echo(json.dumps(findings_json(view)))
+    else:
+        found = (
+            f"attempts that serve: {', '.join(map(str, serving))}" if serving else "none serves"
+        )
+        typer.echo(f"finished: {why}\n{found} (of {len(view.outcomes)})")
+        typer.echo(f"findings: {folder / 'FINDINGS.md'}")
+    raise typer.Exit(0 if serving else 1)

@@ -1,0 +1,334 @@
+"""One attempt from launch to conclusion: launch, follow, prove, stop, diagnose."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from sglsweep import launch
+from sglsweep.attempt import End, EndKind, Outcome, Timings
+from sglsweep.clock import stamp
+from sglsweep.conclude import conclude, ending_of
+from sglsweep.equal import equal_outcome
+from sglsweep.errors import HostError, StorageError
+from sglsweep.events import Ended, Note, Progress, Started
+from sglsweep.prove import prove
+from sglsweep.triage.ending import Ending
+from sglsweep.triage.follow import Follower
+from sglsweep.watch import ReadyForProof, Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sglsweep.attempt import Attempt, Diagnosis, Proof
+    from sglsweep.catalogue.limits import Limits
+    from sglsweep.keeper_files import KeeperState, StopReport
+    from sglsweep.site import Site
+    from sglsweep.watch import Decision
+
+_LOOK_EVERY_S = 0.2
+_CHUNK = 1 << 20
+# Without any other word an attempt ends on the host after this long, whoever else is gone.
+_DEADLINE_S, _PROOF_S = 4 * 3600.0, 3600.0
+
+
+def run_attempt(site: Site, attempt: Attempt, facts: Mapping[str, object]) -> Outcome:
+    """Launch `attempt`, see it through, close its record.
+
+    Raises:
+        PortTaken: nothing was started and the record was withdrawn.
+        HostUnreachable: the link is gone for longer than its patience; the attempt goes on
+            without us and its record stays open, to be taken over by the next call.
+        KeyboardInterrupt: after the attempt was stopped and closed as interrupted.
+    """
+    site.journal.open(attempt, facts)
+    site.listener.tell(Started(attempt=attempt))
+    started = site.clock.now()
+    try:
+        launched = launch.start(
+            site.host, site.keeper_python, PurePosixPath(attempt.keeper_dir), _spec(site, attempt)
+        )
+    except launch.PortTaken:
+        site.journal.withdraw(attempt.number)
+        raise
+    except KeyboardInterrupt:
+        # It may or may not have been started: whoever looks knows, and ends it.
+        take_over(site, attempt, facts, end=_stopped_by_user())
+        raise
+    return Drive(site, attempt, launched, started=started, facts=facts).see_through()
+
+
+def take_over(
+    site: Site, attempt: Attempt, facts: Mapping[str, object], *, end: End | None = None
+) -> Outcome:
+    """See an attempt through that was left open: follow it, or reap what is left.
+
+    Args:
+        site: what to act through.
+        attempt: as the journal has it.
+        facts: what the host was when it was opened.
+        end: stop it at once with this end.
+    """
+    site.listener.tell(Started(attempt=attempt, is_adopted=True))
+    directory = PurePosixPath(attempt.keeper_dir)
+    launched = launch.adopt(site.host, site.keeper_python, directory)
+    if launched is None:
+        return _close_unstarted(site, attempt, facts)
+    started = launched.state().started_at
+    drive = Drive(site, attempt, launched, started=started, facts=facts)
+    return drive.see_through() if end is None else drive.conclude(end)
+
+
+def finish_stopping(site: Site, outcome: Outcome) -> Outcome:
+    """Close an attempt whose stop was begun by a call that did not live to see its end."""
+    directory = PurePosixPath(outcome.attempt.keeper_dir)
+    launched = launch.adopt(site.host, site.keeper_python, directory)
+    if launched is not None:
+        launched.stop(is_ready=outcome.timings.ready_s is not None)
+    site.journal.close(outcome)
+    site.listener.tell(Ended(outcome=outcome))
+    return outcome
+
+
+def final_diagnosis(
+    follower: Follower, end: End, proof: Proof | None, twin: Outcome | None = None
+) -> Diagnosis:
+    """Return what log, end and proof together amount to.
+
+    Args:
+        follower: fed with the log up to the moment anything was stopped.
+        end: how the wait ended.
+        proof: what the server answered, if it was asked.
+        twin: the finished attempt that this one equals, if that ended it.
+    """
+    equal = twin.diagnosis if twin is not None else None
+    return conclude(follower.diagnose(ending_of(end)), end, proof, equal=equal)
+
+
+def _spec(site: Site, attempt: Attempt) -> launch.LaunchSpec:
+    return launch.LaunchSpec(
+        argv=(attempt.python, *attempt.argv),
+        env=attempt.env,
+        marker=f"{site.journal.run_id}-{attempt.number:04d}",
+        port=attempt.port,
+        deadline_s=_deadline_s(site.limits),
+        cwd=site.cwd,
+        secrets=site.secrets,
+    )
+
+
+def _deadline_s(limits: Limits) -> float:
+    return _DEADLINE_S if limits.ready_s is None else limits.ready_s + _PROOF_S
+
+
+def _stopped_by_user() -> End:
+    return End(kind=EndKind.INTERRUPTED, detail="stopped by the user")
+
+
+def _close_unstarted(site: Site, attempt: Attempt, facts: Mapping[str, object]) -> Outcome:
+    """Close an attempt whose server was never started: the tool died between record and launch."""
+    detail = "the tool ended before the server was started"
+    end = End(kind=EndKind.INTERRUPTED, stop_offset=0, detail=detail)
+    empty = Follower(site.catalogue).diagnose(Ending())
+    outcome = Outcome(
+        attempt=attempt,
+        end=end,
+        diagnosis=conclude(empty, end, None),
+        ended_at=stamp(site.clock.now()),
+        facts=facts,
+    )
+    site.journal.close(outcome)
+    site.listener.tell(Ended(outcome=outcome))
+    return outcome
+
+
+class Drive:
+    """A launched attempt and what is known of it so far."""
+
+    def __init__(
+        self,
+        site: Site,
+        attempt: Attempt,
+        launched: launch.Launched,
+        *,
+        started: float,
+        facts: Mapping[str, object],
+    ) -> None:
+        self.site = site
+        self.attempt = attempt
+        self.launched = launched
+        self.facts = facts
+        self.follower = Follower(site.catalogue)
+        self._watcher = Watcher(site.limits, started_at=started, gpu_limit_w=_power_limits(facts))
+        self._started = started
+        self._offset = 0
+        self._ready_at: float | None = None
+        self._proof: Proof | None = None
+        self._twin: Outcome | None = None
+        self._server_info: Mapping[str, object] = {}
+        self._phase_since = started
+        self._phase = self.follower.phase
+
+    def see_through(self) -> Outcome:
+        """Follow to the end, stop, diagnose, close."""
+        try:
+            self._catch_up()
+            end = self._follow() or self._prove()
+        except KeyboardInterrupt:
+            self.conclude(_stopped_by_user())
+            raise
+        except StorageError:
+            # Nothing more can be recorded: leave no server behind that nobody follows.
+            with suppress(HostError):
+                self.launched.stop(is_ready=self._ready_at is not None)
+            raise
+        return self.conclude(end)
+
+    def look(self) -> Decision:
+        """Look once: state first, then the log, so that an exit has its last words."""
+        state = self.launched.state()
+        self._pump()
+        now = self.site.clock.now()
+        self._tell_progress(now)
+        lost = _lost(state)
+        if lost is not None:
+            return lost
+        return self._watcher.observe(
+            now,
+            self.follower,
+            state.life,
+            server_alive=state.exited_at is None and not state.has_ended,
+            exit_status=state.exit_status,
+            is_listening=state.listener is not None and state.listener.is_ours,
+        )
+
+    def conclude(self, end: End) -> Outcome:
+        """Say what it came to, stop whatever is left, close the record."""
+        ended = self.site.clock.now()
+        outcome = Outcome(
+            attempt=self.attempt,
+            end=replace(end, stop_offset=self._offset),
+            diagnosis=final_diagnosis(self.follower, end, self._proof, self._twin),
+            proof=self._proof,
+            timings=self._timings(ended, ended),
+            ended_at=stamp(ended),
+            facts=self.facts,
+            server_info=self._server_info,
+        )
+        self.site.journal.stopping(outcome)
+        stop = self.launched.stop(is_ready=self._ready_at is not None)
+        stopped = self.site.clock.now()
+        self._fetch_teardown()
+        outcome = replace(outcome, timings=self._timings(ended, stopped), ended_at=stamp(stopped))
+        self.site.journal.close(outcome)
+        self._tell_leftovers(stop)
+        self.site.listener.tell(Ended(outcome=outcome))
+        return outcome
+
+    def _catch_up(self) -> None:
+        """Feed what an earlier call already stored, so that nothing is fetched twice."""
+        size = self.site.journal.log_size(self.attempt.number)
+        if size:
+            self.follower.feed(self.site.journal.read_log(self.attempt.number))
+            self._offset = size
+
+    def _pump(self) -> None:
+        """Take what the log has grown by."""
+        while chunk := self.launched.read_log(self._offset, _CHUNK):
+            self.site.journal.append_log(self.attempt.number, chunk)
+            self.follower.feed(chunk)
+            self._offset += len(chunk)
+            if len(chunk) < _CHUNK:
+                break
+
+    def _tell_progress(self, now: float) -> None:
+        if self.follower.phase is not self._phase:
+            self._phase, self._phase_since = self.follower.phase, now
+        self.site.listener.tell(
+            Progress(
+                attempt=self.attempt,
+                phase=self._phase,
+                phase_s=now - self._phase_since,
+                elapsed_s=now - self._started,
+                last_text=self.follower.last_text,
+                bars=self.follower.progress,
+            )
+        )
+
+    def _follow(self) -> End | None:
+        """Wait for an end or for ready (None)."""
+        is_compared = False
+        while True:
+            seen = self.look()
+            if isinstance(seen, End):
+                return seen
+            if not is_compared and self.follower.server_args:
+                is_compared = True
+                self._twin = equal_outcome(
+                    self.attempt, self.follower.server_args, self.site.journal.history()
+                )
+                if self._twin is not None:
+                    return _equal_end(self._twin)
+            if isinstance(seen, ReadyForProof):
+                self._ready_at = self.site.clock.now()
+                return None
+            self.site.clock.sleep(_LOOK_EVERY_S)
+
+    def _prove(self) -> End:
+        session, end = prove(self)
+        self._proof = session.proof
+        self._server_info = session.server_info
+        return end
+
+    def _fetch_teardown(self) -> None:
+        """Keep the log's last lines too; they are never read for a verdict."""
+        while chunk := self.launched.read_log(self._offset, _CHUNK):
+            self.site.journal.append_log(self.attempt.number, chunk)
+            self._offset += len(chunk)
+
+    def _tell_leftovers(self, stop: StopReport) -> None:
+        left = ", ".join(f"pid {p.pid} ({p.title})" for p in stop.left)
+        if left:
+            self.site.listener.tell(Note(text=f"would not die: {left}"))
+        if stop.gpu_left_mib is not None:
+            shown = ", ".join(f"{mib} MiB" for mib in stop.gpu_left_mib)
+            self.site.listener.tell(Note(text=f"GPU memory did not come back: {shown}"))
+
+    def _timings(self, ended: float, stopped: float) -> Timings:
+        ready = self._ready_at
+        return Timings(
+            total_s=round(stopped - self._started, 2),
+            ready_s=None if ready is None else round(ready - self._started, 2),
+            proof_s=None if ready is None else round(ended - ready, 2),
+            stop_s=round(stopped - ended, 2),
+        )
+
+
+def _lost(state: KeeperState) -> End | None:
+    """Return the end where something other than the server ended it."""
+    if state.end_reason == "deadline":
+        return End(kind=EndKind.DEADLINE, detail="the attempt's deadline passed on the host")
+    if state.end_reason == "log-limit":
+        return End(kind=EndKind.CAP, detail="the log grew beyond its limit on the host")
+    if state.end_reason == "stopped":
+        return End(kind=EndKind.INTERRUPTED, detail="somebody else stopped it on the host")
+    is_gone = state.is_keeper_alive is False and not state.has_ended
+    if is_gone or state.end_reason == "keeper-lost":
+        detail = "the keeper is gone and left no exit status: killed, or the machine restarted"
+        return End(kind=EndKind.HOST_LOST, detail=detail)
+    return None
+
+
+def _equal_end(twin: Outcome) -> End:
+    number = twin.attempt.number
+    detail = f"SGLang resolves it to the very configuration of attempt {number}"
+    return End(kind=EndKind.EQUAL, equal_to=number, detail=detail)
+
+
+def _power_limits(facts: Mapping[str, object]) -> Sequence[float]:
+    gpus = facts.get("gpus")
+    found = gpus if isinstance(gpus, list) else []
+    limits = [gpu.get("power_limit_w") for gpu in found if isinstance(gpu, dict)]
+    return [float(limit) for limit in limits if isinstance(limit, int | float)]

@@ -1,0 +1,241 @@
+"""What must be known before the first launch: the file, the host, its builds, their flags."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from sglsweep import catalogue
+from sglsweep.config.hosts import HostConfig, load_host
+from sglsweep.config.sweep import Sweep, load_sweep
+from sglsweep.errors import ConfigError, HostError
+from sglsweep.expand import Expanded, expand
+from sglsweep.flags import FlagTable
+from sglsweep.hosts.local import LocalHost
+from sglsweep.hosts.ssh import SshHost, SshTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sglsweep.config.builds import Build
+    from sglsweep.hosts.base import Host
+
+_FLAGS_TIMEOUT_S = 180.0
+_FACTS_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """A sweep on its host, ready to launch from.
+
+    Attributes:
+        python: any Python on the host that runs the keeper and the probes.
+        workdir: where attempts' folders go, absolute on the host.
+        cwd: the folder that relative paths of the sweep mean on the host; None = home.
+        pythons: build -> its interpreter, absolute where a probe has to run it.
+        tables: build -> the flags that its SGLang takes; a rehearsal has none.
+        facts: what the host and each build are; build names under "builds".
+    """
+
+    sweep: Sweep
+    host: Host
+    config: HostConfig
+    python: str
+    workdir: PurePosixPath
+    cwd: str | None
+    pythons: Mapping[str, str]
+    tables: Mapping[str, FlagTable]
+    expanded: Expanded
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+def prepare(path: Path) -> Ground:
+    """Read a sweep, reach its host, ask its builds for their flags, check the cells against them.
+
+    Raises:
+        ConfigError: the file, a flag or a value is wrong; nothing was launched.
+        HostError: the host cannot be used.
+    """
+    sweep = load_sweep(path)
+    refuse_unsupported(sweep)
+    expand(sweep)
+    config = load_host(sweep.host, path)
+    host = open_host(config)
+    try:
+        return _prepared(sweep, config, host)
+    except BaseException:
+        host.close()
+        raise
+
+
+def open_host(config: HostConfig) -> Host:
+    """Return the host that a name of hosts.yaml means; the link is made when it is first used."""
+    if config.ssh is None:
+        return LocalHost(config.name)
+    ssh = config.ssh
+    return SshHost(
+        SshTarget(
+            name=config.name,
+            host=ssh.host,
+            user=ssh.user,
+            port=ssh.port,
+            key=ssh.key,
+            jump=ssh.jump,
+            password_env=ssh.password_env,
+        )
+    )
+
+
+def refuse_unsupported(sweep: Sweep) -> None:
+    """Refuse builds that this version cannot launch; what it merely ignores is told as a note.
+
+    Raises:
+        ConfigError: a build needs what does not exist yet.
+    """
+    for note in sweep.unsupported:
+        if "cannot be launched" in note.text:
+            raise ConfigError(
+                f"{note.where}: {note.text}",
+                next_step="Give the build a `python:` or a `venv:` that exists on the host.",
+            )
+
+
+def keeper_python(host: Host, config: HostConfig) -> str:
+    """Return a Python 3.8 or later on the host.
+
+    Raises:
+        HostError: there is none where it was looked for.
+    """
+    wanted = [config.python] if config.python else ["python3", "/usr/bin/python3"]
+    if config.ssh is None and not config.python:
+        wanted = [sys.executable]
+    said = ""
+    for python in wanted:
+        try:
+            answer = host.run([python, "-c", "import sys; print(sys.version_info >= (3, 8))"])
+        except HostError as error:
+            said = error.message
+            continue
+        if answer.text.strip() == "True":
+            return python
+        said = answer.stderr.decode("utf-8", "replace").strip() or answer.text.strip()
+    raise HostError(
+        f"{host.name}: no Python 3.8 or later ({said.splitlines()[-1] if said else 'no answer'})",
+        next_step="Set `python:` for this host in hosts.yaml.",
+    )
+
+
+def probe_flags(host: Host, python: str, *, build: str) -> FlagTable:
+    """Ask a build's SGLang which flags it takes; launches nothing, takes some seconds.
+
+    Raises:
+        HostError: no SGLang there that can be imported, in its own words.
+    """
+    program = (resources.files("sglsweep.onhost") / "resolve.py").read_bytes()
+    answer = host.run([python, "-", "flags"], stdin=program, timeout_s=_FLAGS_TIMEOUT_S)
+    said = _json(answer.stdout)
+    if said is not None and said.get("ok"):
+        return FlagTable.from_json(said)
+    error = (said or {}).get("error") or answer.stderr.decode("utf-8", "replace")
+    lines = str(error).strip().splitlines() or [f"exit status {answer.exit_status}"]
+    raise HostError(
+        f"{host.name}: build '{build}': {python} has no SGLang that can be used: {lines[-1]}",
+        next_step=f"Try it there: {python} -c 'import sglang.srt.server_args'",
+    )
+
+
+def probe_facts(host: Host, python: str, arguments: list[str]) -> dict[str, object]:
+    """Ask the machine what it is; what cannot be known is null, never an error."""
+    program = (resources.files("sglsweep.onhost") / "facts.py").read_bytes()
+    answer = host.run([python, "-", *arguments], stdin=program, timeout_s=_FACTS_TIMEOUT_S)
+    return _json(answer.stdout) or {}
+
+
+def _prepared(sweep: Sweep, config: HostConfig, host: Host) -> Ground:
+    python = keeper_python(host, config)
+    cwd = str(sweep.source.absolute().parent) if config.ssh is None else None
+    builds = _used_builds(sweep)
+    pythons = {name: _python(build, cwd, python) for name, build in builds.items()}
+    tables = {
+        name: probe_flags(host, pythons[name], build=name)
+        for name, build in builds.items()
+        if build.rehearsal is None
+    }
+    expanded = expand(sweep, tables)
+    return Ground(
+        sweep=sweep,
+        host=host,
+        config=config,
+        python=python,
+        workdir=_workdir(host, config),
+        cwd=cwd,
+        pythons=pythons,
+        tables=tables,
+        expanded=expanded,
+        facts=_facts(host, python, pythons, sweep),
+    )
+
+
+def _used_builds(sweep: Sweep) -> dict[str, Build]:
+    """Return the builds that a cell can name, the default one among them."""
+    axis = next((a for a in sweep.axes if a.name == "build"), None)
+    named = {sweep.build.name, *(str(v) for v in (axis.values if axis else ()))}
+    named |= {str(i.cell.get("build")) for i in sweep.includes if i.cell.get("build")}
+    return {name: build for name, build in sweep.builds.items() if name in named}
+
+
+def _python(build: Build, cwd: str | None, fallback: str) -> str:
+    if build.rehearsal is not None:
+        return sys.executable
+    if build.python is None:
+        return fallback
+    if build.python.startswith(("~", "/")) or "/" not in build.python or cwd is None:
+        return str(Path(build.python).expanduser()) if cwd is not None else build.python
+    # Not resolve(): a virtual environment's interpreter is a link, and the link is the point.
+    return str(Path(cwd) / build.python)
+
+
+def _workdir(host: Host, config: HostConfig) -> PurePosixPath:
+    home = host.home()
+    if config.workdir is None:
+        return home / ".sglsweep"
+    return home / str(config.workdir).removeprefix("~/")
+
+
+def _facts(host: Host, python: str, pythons: Mapping[str, str], sweep: Sweep) -> dict[str, object]:
+    machine = probe_facts(host, python, [])
+    builds = {
+        name: probe_facts(host, python, ["--python", interpreter]).get("python")
+        for name, interpreter in pythons.items()
+        if sweep.builds[name].rehearsal is None
+    }
+    models = {
+        name: probe_facts(host, python, ["--model", model.target]).get("model")
+        for name, model in sweep.models.items()
+    }
+    return {**machine, "builds": builds, "models": models}
+
+
+def _json(text: bytes) -> dict[str, object] | None:
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def version_of(facts: Mapping[str, object], build: str) -> str:
+    """Return the catalogue's name for the build's SGLang, "" if it is not known."""
+    builds = facts.get("builds")
+    known = builds.get(build) if isinstance(builds, dict) else None
+    version = known.get("sglang") if isinstance(known, dict) else None
+    return str(version) if version else ""
+
+
+def catalogue_version() -> str:
+    """Return the version of the knowledge that judges."""
+    return catalogue.load().version

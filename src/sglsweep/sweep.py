@@ -1,0 +1,271 @@
+"""The loop: decide, launch, follow, prove, stop, diagnose, record; until nothing is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sglsweep import report
+from sglsweep.attempt import Attempt
+from sglsweep.catalogue import limits as phase_limits
+from sglsweep.clock import stamp
+from sglsweep.drive import finish_stopping, run_attempt, take_over
+from sglsweep.errors import HostError
+from sglsweep.events import Note
+from sglsweep.flags import Command, Launch, Target, launch_argv
+from sglsweep.plan import memory, strategies
+from sglsweep.plan.decide import Auto, Budget, Decision, Question, decide
+from sglsweep.plan.strategy import Finish
+from sglsweep.probe.target import Need, ProbeSettings
+from sglsweep.site import Site
+from sglsweep.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sglsweep.attempt import Outcome
+    from sglsweep.catalogue import Catalogue
+    from sglsweep.clock import Clock
+    from sglsweep.config.sweep import Sweep
+    from sglsweep.events import Listener
+    from sglsweep.journal import Journal
+    from sglsweep.matrix import Cell, Value
+    from sglsweep.plan.strategy import Strategy
+    from sglsweep.prepare import Ground
+
+_LOST_IN_A_ROW = 3
+DEFAULT_PORT = 30000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a sweep chooses."""
+
+    strategy: str = strategies.DEFAULT
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweeping:
+    """A sweep and everything it acts through."""
+
+    ground: Ground
+    journal: Journal
+    catalogue: Catalogue
+    clock: Clock
+    listener: Listener
+    settings: Settings
+
+
+def run_sweep(sweeping: Sweeping) -> str:
+    """Sweep until the goal, the budget or the matrix ends; return why it ended.
+
+    What an earlier call left running is taken over first; what is finished is never repeated.
+    """
+    settle(sweeping)
+    lost = 0
+    while True:
+        decision = next_step(sweeping)
+        _record(sweeping, decision)
+        if isinstance(decision.step, Finish):
+            return decision.step.why
+        outcome = launch_cell(sweeping, decision.step.cell, why=decision.step.why)
+        report.write(sweeping.journal)
+        lost = lost + 1 if outcome.verdict is Verdict.HOST_LOST else 0
+        if lost >= _LOST_IN_A_ROW:
+            raise HostError(
+                f"{sweeping.ground.host.name}: lost {lost} attempts in a row",
+                next_step="Look after the machine, then run the same command again.",
+            )
+
+
+def settle(sweeping: Sweeping) -> None:
+    """See attempts through that an earlier call left open."""
+    for outcome in sweeping.journal.stopping_outcomes():
+        finish_stopping(site_for(sweeping), outcome)
+        report.write(sweeping.journal)
+    for attempt in sweeping.journal.open_attempts():
+        take_over(site_for(sweeping), attempt, sweeping.journal.opening_facts(attempt.number))
+        report.write(sweeping.journal)
+
+
+def next_step(sweeping: Sweeping) -> Decision:
+    """Decide on what the journal holds."""
+    ground, sweep = sweeping.ground, sweeping.ground.sweep
+    outcomes = sweeping.journal.history()
+    question = Question(
+        cells=ground.expanded.cells,
+        includes=ground.expanded.includes,
+        outcomes=outcomes,
+        goals=[str(goal) for goal in sweep.goal],
+        strategy=lambda goal: _strategy(sweeping.settings, goal),
+        launch_key=lambda cell: command_for(ground, cell).launch_key,
+        budget=Budget(hours=sweep.budget.hours, attempts=sweep.budget.attempts),
+        spent_hours=sum(o.timings.total_s for o in outcomes) / 3600,
+        auto=_auto(ground),
+    )
+    return decide(question)
+
+
+def launch_cell(
+    sweeping: Sweeping, cell: Cell, *, why: str, relaunch_of: int | None = None
+) -> Outcome:
+    """Launch one cell and see it through."""
+    ground = sweeping.ground
+    number = sweeping.journal.next_number()
+    command = command_for(ground, cell)
+    build = ground.sweep.build_of(cell)
+    attempt = Attempt(
+        number=number,
+        cell=cell,
+        build=build.name,
+        model=ground.sweep.model_of(cell).name,
+        python=python_word(ground, build.name),
+        argv=command.argv,
+        env=command.env,
+        launch_key=command.launch_key,
+        host=ground.host.name,
+        port=port_of(ground),
+        why=why,
+        started_at=stamp(sweeping.clock.now()),
+        keeper_dir=str(ground.workdir / "runs" / sweeping.journal.run_id / f"{number:04d}"),
+        relaunch_of=relaunch_of,
+    )
+    return run_attempt(site_for(sweeping), attempt, ground.facts)
+
+
+def command_for(
+    ground: Ground, cell: Cell, *, changes: Mapping[str, Value] | None = None
+) -> Command:
+    """Return the launch of a cell."""
+    sweep = ground.sweep
+    build, model = sweep.build_of(cell), sweep.model_of(cell)
+    target = Target(
+        build=build.name,
+        model=_model_word(ground, model.name, model.target),
+        port=port_of(ground),
+        revision=model.revision,
+        offline=model.offline,
+    )
+    launch = sweep.launch
+    if changes:
+        launch = Launch(flags={**launch.flags, **changes}, env=launch.env)
+    command = launch_argv(launch, cell, target, ground.tables.get(build.name))
+    if build.rehearsal is None:
+        return command
+    return Command(
+        argv=("-m", "sglsweep.rehearsal", "--world", str(build.rehearsal), *command.argv[2:]),
+        env=command.env,
+        launch_key=command.launch_key,
+    )
+
+
+def port_of(ground: Ground) -> int:
+    """Return the port that attempts listen on: the sweep's, else the host's."""
+    return ground.sweep.port or ground.config.port or DEFAULT_PORT
+
+
+def python_word(ground: Ground, build: str) -> str:
+    """Return the interpreter as the launch names it: relative only if the file writes it so."""
+    written = ground.sweep.builds[build].python
+    if (
+        ground.cwd is not None
+        and written
+        and "/" in written
+        and not written.startswith(("~", "/"))
+    ):
+        return written
+    return ground.pythons[build]
+
+
+def _model_word(ground: Ground, name: str, target: str) -> str:
+    """Return the model as the launch names it: relative to the sweep's folder if written so."""
+    if ground.cwd is None or name.startswith(("~", "/")):
+        return target
+    return name if (Path(ground.cwd) / name).exists() else target
+
+
+def site_for(sweeping: Sweeping) -> Site:
+    """Return what an attempt acts through."""
+    ground = sweeping.ground
+    sweep = ground.sweep
+    return Site(
+        host=ground.host,
+        keeper_python=ground.python,
+        journal=sweeping.journal,
+        catalogue=sweeping.catalogue,
+        limits=phase_limits.load({str(phase): s for phase, s in sweep.limits.items()}),
+        clock=sweeping.clock,
+        listener=sweeping.listener,
+        secrets=sweep.secrets,
+        cwd=ground.cwd,
+        probe=_probe_settings(sweep),
+    )
+
+
+def _probe_settings(sweep: Sweep) -> ProbeSettings:
+    need, probe = sweep.need, sweep.probe
+    return ProbeSettings(
+        need=Need(context=need.context, concurrent=need.concurrent or 1),
+        has_random_weights=probe.weights == "dummy",
+        load=(probe.load.concurrency, probe.load.requests),
+    )
+
+
+def _strategy(settings: Settings, goal: str) -> Strategy:
+    return strategies.make(settings.strategy, seed=settings.seed, goal=goal)
+
+
+def _auto(ground: Ground) -> Auto | None:
+    auto = ground.expanded.auto
+    if auto is None:
+        return None
+
+    def step(outcomes: Sequence[Outcome]) -> float | None:
+        return memory.next_fraction(outcomes, most=auto.max)
+
+    return Auto(start=auto.start, next_fraction=step)
+
+
+def _record(sweeping: Sweeping, decision: Decision) -> None:
+    """Write what the run is about, for the report and for whoever resumes."""
+    ground, sweep = sweeping.ground, sweeping.ground.sweep
+    finish = decision.step.why if isinstance(decision.step, Finish) else None
+    sweeping.journal.record(
+        axes=[{"name": a.name, "values": list(a.values)} for a in ground.expanded.cells.axes],
+        cells=len(ground.expanded.cells) + len(ground.expanded.includes),
+        excluded=[
+            {"because": because, "count": count}
+            for because, count in ground.expanded.excluded_counts.items()
+        ],
+        equal=[
+            {"because": f"the same launch as attempt {number}", "count": 1, "cell": key}
+            for key, number in decision.equal.items()
+        ],
+        goal=[str(goal) for goal in sweep.goal],
+        budget={"hours": sweep.budget.hours, "attempts": sweep.budget.attempts},
+        need={"context": sweep.need.context, "concurrent": sweep.need.concurrent},
+        hypotheses=[
+            {"id": h.id, "says": h.says, "predicts": {**_single(h.when), **_single(h.outcome)}}
+            for h in sweep.hypotheses
+        ],
+        rehearsal=_world(ground),
+        finish=finish,
+        notes=[f"{n.where}: {n.text}" for n in (*sweep.unsupported, *ground.expanded.notes)],
+    )
+
+
+def _single(conditions: Mapping[str, Sequence[object]]) -> dict[str, object]:
+    return {name: values[0] for name, values in conditions.items() if values}
+
+
+def _world(ground: Ground) -> str | None:
+    worlds = [b.rehearsal for b in ground.sweep.builds.values() if b.rehearsal is not None]
+    return worlds[0].stem if worlds else None
+
+
+def tell_notes(sweeping: Sweeping) -> None:
+    """Tell what the file asks for in vain."""
+    for note in (*sweeping.ground.sweep.unsupported, *sweeping.ground.expanded.notes):
+        sweeping.listener.tell(Note(text=f"note: {note.where}: {note.text}"))
