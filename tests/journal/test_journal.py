@@ -155,7 +155,9 @@ def test_a_second_writer_is_told_who_holds_the_run_and_death_frees_it(tmp_path: 
             Journal.create_or_resume(tmp_path, identity)
         assert f"kill {holder.pid}" in caught.value.next_step
         assert Journal.read(tmp_path).history() == ()
+        assert Journal.read(tmp_path).holder == f"pid {holder.pid}"
         holder.kill()
+    assert Journal.read(tmp_path).holder == ""
     Journal.create_or_resume(tmp_path, identity).release()
 
 

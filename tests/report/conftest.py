@@ -120,11 +120,25 @@ def diagnosis(verdict: Verdict, phase: Phase, cause: str | None, **more: Any) ->
 
 
 CPU_FACTS: dict[str, object] = {
-    "gpus": [],
-    "cpu": {"model": "Intel Xeon Platinum 8481C", "count": 2},
-    "memory": {"total_mib": 32102},
-    "kernel": "6.1.0-18-cloud-amd64",
-    "versions": {"sglang": "0.5.23", "torch": "2.13.0+cpu", "transformers": "5.2.0"},
+    "schema": 1,
+    "gpus": None,
+    "errors": {},
+    "user": {"name": "me", "uid": 1000, "home": "/home/me"},
+    "cpu": {"model": "Intel Xeon Platinum 8481C", "count": 2, "load": [0.7, 1.2, 1.1]},
+    "memory": {"total_mib": 32102, "available_mib": 23446},
+    "os": {"pretty_name": "Debian GNU/Linux 12 (bookworm)"},
+    "kernel": {"release": "6.1.0-18-cloud-amd64"},
+    "builds": {
+        "stock": {
+            "version": "3.11.7",
+            "packages": {
+                "sglang": "0.5.23",
+                "torch": "2.13.0+cpu",
+                "flashinfer-python": None,
+                "transformers": "5.19.0",
+            },
+        }
+    },
 }
 CPU_NUMBERS: dict[str, Any] = {
     "weights_gb": 0.02,
@@ -376,14 +390,23 @@ SM120_FACTS: dict[str, object] = {
         {
             "name": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
             "memory_total_mib": 97887,
-            "compute_capability": "12.0",
+            "compute_cap": "12.0",
+            "power_limit_w": 600.0,
+            "driver_version": "580.65.06",
         }
     ]
     * 8,
     "cpu": {"model": "AMD EPYC 9575F", "count": 128},
     "memory": {"total_mib": 1547000},
-    "driver": "580.65.06",
-    "versions": {"sglang": "0.5.9", "torch": "2.9.1", "transformers": "5.2.0"},
+    "os": {"pretty_name": "Ubuntu 24.04.1 LTS"},
+    "kernel": {"release": "6.8.0-51-generic"},
+    "builds": {
+        "stock": {
+            "version": "3.12.3",
+            "torch_cuda": "13.0",
+            "packages": {"sglang": "0.5.9", "torch": "2.9.1", "transformers": "5.2.0"},
+        }
+    },
 }
 GLM_NUMBERS: dict[str, Any] = {
     "weights_gb": 57.06,
@@ -671,3 +694,9 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Stored:
 def run(stored: Stored) -> RunView:
     """Each history as reports see it."""
     return view_of(stored)
+
+
+@pytest.fixture
+def lead_case_run(tmp_path: Path) -> RunView:
+    """The night that this tool exists for."""
+    return view_of(lead_case(tmp_path / "lead-case"))

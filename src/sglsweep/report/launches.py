@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 from sglsweep.flags import canonical, render_command
 from sglsweep.report.document import Code, Line
+from sglsweep.report.machine import stable
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from sglsweep.attempt import Attempt, Outcome
     from sglsweep.matrix import Value
 
 BARE = ""
 """The text of a flag that is passed without a value."""
+_HOST = "host's "
 _PLACE = {"host", "port"}
 _MODEL = "model-path"
 
@@ -50,7 +52,7 @@ class Change:
 
 def setting_text(name: str, value: str | None) -> str:
     """Write one setting as it stands on a command line: `--tp 8`, `NAME=1`, `build tf52`."""
-    if name in {"build", "model", "environment"}:
+    if name in {"build", "model"} or name.startswith(_HOST):
         return f"{name} {value}"
     if name.startswith("env."):
         return f"{name.removeprefix('env.')}={value}"
@@ -88,33 +90,33 @@ def flags_of(argv: Sequence[str]) -> dict[str, str]:
 def changes(before: Outcome, after: Outcome) -> tuple[Change, ...]:
     """Say what the later launch has that the earlier has not, sorted by name.
 
-    A host or an environment that changed in between is a change like a flag.
+    Another host, and a host on which something was changed in between, count like flags.
     """
-    old, new = _everything(before), _everything(after)
-    return tuple(
+    old, new = settings(before.attempt), settings(after.attempt)
+    flags = tuple(
         Change(name, old.get(name), new.get(name))
         for name in sorted({*old, *new})
         if old.get(name) != new.get(name)
     )
+    return (*flags, *host_changes(before, after))
 
 
-def _everything(outcome: Outcome) -> dict[str, str]:
-    found = settings(outcome.attempt)
-    state = environment(outcome.facts)
-    if state:
-        found["environment"] = state
-    return found
-
-
-def environment(facts: Mapping[str, object]) -> str:
-    """Return the fingerprint of what is installed on the host; "" where it is not known."""
-    return str(facts.get("fingerprint") or "")
+def host_changes(before: Outcome, after: Outcome) -> tuple[Change, ...]:
+    """Say what of the machine is not as it was; only what both attempts knew is compared."""
+    old, new = stable(before.facts), stable(after.facts)
+    if before.attempt.host != after.attempt.host:
+        return (Change(f"{_HOST}name", before.attempt.host, after.attempt.host),)
+    return tuple(
+        Change(f"{_HOST}{name}", old[name], new[name])
+        for name in sorted(old)
+        if name in new and old[name] != new[name]
+    )
 
 
 def nearest_earlier(
     outcome: Outcome, earlier: Sequence[Outcome]
 ) -> tuple[Outcome, tuple[Change, ...]] | None:
-    """Return the earlier attempt that differs least; of equals one that serves, then the latest."""
+    """Return the earlier attempt that differs least; of equals a serving one, then the latest."""
     ranked = [(changes(other, outcome), other) for other in earlier]
     if not ranked:
         return None

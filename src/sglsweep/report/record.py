@@ -11,6 +11,7 @@ from sglsweep.report.best import best_serving, nearest_miss
 from sglsweep.report.document import plain
 from sglsweep.report.groups import Group, groups
 from sglsweep.report.launches import command
+from sglsweep.report.machine import stable
 from sglsweep.report.sections.axes import judged
 from sglsweep.report.sections.timeline import change_against
 from sglsweep.report.shown import Shown, did_not_help, shown
@@ -39,7 +40,7 @@ def findings_json(run: RunView) -> dict[str, object]:
         "serves": best is not None,
         "attempt": top.attempt.number if top else None,
         "command": command(top.attempt) if top else None,
-        "host": run.facts,
+        "host": stable(run.facts),
         "need": run.need,
         "axes": [{"name": axis.name, "values": list(axis.values)} for axis in run.axes],
         "attempts": [_attempt(run, index) for index in range(len(run.outcomes))],

@@ -139,6 +139,11 @@ class RunView:
         """Return a finished attempt by its number."""
         return next((o for o in self.outcomes if o.attempt.number == number), None)
 
+    def having(self, axis: str, value: Value) -> tuple[Outcome, ...]:
+        """Return the telling attempts launched with this value of an axis."""
+        wanted = spell(value)
+        return tuple(o for o in self.evidence if spell(o.attempt.cell.get(axis)) == wanted)
+
     def repeats(self, outcome: Outcome) -> tuple[Outcome, ...]:
         """Return all telling attempts of the very same launch, this one included."""
         key = outcome.attempt.launch_key

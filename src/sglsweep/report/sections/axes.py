@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sglsweep.matrix import Axis, Value, spell
 from sglsweep.report.document import (
     Block,
     Bullets,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sglsweep.attempt import Outcome
+    from sglsweep.matrix import Axis, Value
     from sglsweep.report.view import Hypothesis, RunView
 
 _NO_TEST = frozenset({Verdict.ENV_ERROR, Verdict.COLLECTIVE_ERROR})
@@ -53,7 +53,7 @@ def axis_effects(run: RunView) -> list[Block]:
 def _axis_rows(run: RunView, axis: Axis) -> list[tuple[Line, ...]]:
     rows: list[tuple[Line, ...]] = []
     for value in axis.values:
-        having = [o for o in run.evidence if spell(o.attempt.cell.get(axis.name)) == spell(value)]
+        having = run.having(axis.name, value)
         rows.append(
             ((Code(axis.name),) if not rows else ("",), _value(value), *_counts(run, having))
         )

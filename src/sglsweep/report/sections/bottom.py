@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sglsweep.matrix import spell
+from sglsweep.flags import canonical
 from sglsweep.report.best import best_serving, nearest_miss
 from sglsweep.report.caveats import caveats
 from sglsweep.report.document import (
@@ -29,6 +29,8 @@ from sglsweep.report.shown import Shown, Standing, shown
 from sglsweep.report.words import cell_word, changed, evidence, numbers, proof_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sglsweep.attempt import Outcome
     from sglsweep.matrix import Value
     from sglsweep.report.groups import Group
@@ -81,18 +83,19 @@ def bottom_line(run: RunView) -> list[Block]:
 def _serves(run: RunView, best: Outcome) -> list[Block]:
     again = [o.attempt.number for o in run.repeats(best) if o is not best]
     also = f", repeated as {listed(again)}" if again else ""
+    is_map = "map" in run.goals
     head = f" Attempt {best.attempt.number}{also}: {proof_words(best.proof)}."
     blocks: list[Block] = [
         Paragraph((Strong("Serves."), head)),
         *commands(run, best),
-        *_bullets("What made it serve", [*_against_first(run, best), *_proven(run, best)]),
+        *([] if is_map else _bullets("What made it serve", _what_made(run, best))),
         *_bullets("Before you rely on it", caveats(run, best)),
     ]
     others = [o.attempt.number for o in run.serving if o not in run.repeats(best)]
     if others:
         blocks.append(Paragraph((f"Also serving: {listed(others)}, under What works.",)))
-    if "map" in run.goals:
-        blocks += _bullets("Never served", _never_served(run))
+    if is_map:
+        blocks += _bullets("Values that served in no attempt", _never_served(run))
     return blocks
 
 
@@ -110,6 +113,10 @@ def commands(run: RunView, outcome: Outcome) -> list[Block]:
         Paragraph(("What the rehearsal ran:",)),
         Listing(command(outcome.attempt), "bash"),
     ]
+
+
+def _what_made(run: RunView, best: Outcome) -> list[Line]:
+    return [*_against_first(run, best), *_proven(run, best)]
 
 
 def _against_first(run: RunView, best: Outcome) -> list[Line]:
@@ -145,21 +152,41 @@ def _proof_line(group: Group, item: Shown) -> Line:
 
 def _never_served(run: RunView) -> list[Line]:
     """Name the values of the matrix that failed every time they were launched."""
-    lines: list[Line] = []
-    for axis in run.axes:
-        for value in axis.values:
-            having = [
-                o for o in run.evidence if spell(o.attempt.cell.get(axis.name)) == spell(value)
-            ]
-            if value is not None and having and not any(o in run.serving for o in having):
-                causes = dict.fromkeys(o.diagnosis.cause or o.verdict.value for o in having)
-                lines.append(
-                    (
-                        Code(cell_word(axis.name, value)),
-                        f": {plural(len(having), 'attempt')}, {', '.join(causes)}",
-                    )
-                )
-    return lines
+    proven = _proven_values(run)
+    return [
+        (
+            Code(cell_word(axis.name, value)),
+            f": {plural(len(having), 'attempt')}, {_causes(having)}, ",
+            proven.get(setting_of(axis.name, value), "by itself not shown"),
+        )
+        for axis in run.axes
+        for value in axis.values
+        if value is not None
+        and (having := run.having(axis.name, value))
+        and not any(o in run.serving for o in having)
+    ]
+
+
+def _causes(outcomes: Sequence[Outcome]) -> str:
+    return ", ".join(dict.fromkeys(o.diagnosis.cause or o.verdict.value for o in outcomes))
+
+
+def _proven_values(run: RunView) -> dict[tuple[str, str], str]:
+    """Return the settings of which a pair of attempts proves that they fail, with the pair."""
+    found: dict[tuple[str, str], str] = {}
+    for group in groups(run):
+        for item in shown(run, group.outcomes):
+            if item.standing is Standing.PROVEN and item.pair:
+                (change,) = item.pair.changes
+                bad, good = item.pair.failing, item.pair.better
+                numbers_of = f"proven by {bad.attempt.number} against {good.attempt.number}"
+                found.setdefault(setting_of(change.name, change.before), numbers_of)
+    return found
+
+
+def setting_of(name: str, value: Value) -> tuple[str, str]:
+    """Return a key that a cell's value and a launch's setting have in common."""
+    return canonical(name), "" if value is True else str(value)
 
 
 def _nothing_serves(run: RunView, miss: Outcome) -> list[Block]:
@@ -212,14 +239,11 @@ def _remedy(run: RunView, remedy: Remedy) -> Line:
 
 
 def _untried(run: RunView) -> list[Line]:
-    def is_untried(axis: str, value: Value) -> bool:
-        return all(spell(o.attempt.cell.get(axis)) != spell(value) for o in run.evidence)
-
     return [
         (Code(cell_word(axis.name, value)),)
         for axis in run.axes
         for value in axis.values
-        if value is not None and is_untried(axis.name, value)
+        if value is not None and not run.having(axis.name, value)
     ]
 
 

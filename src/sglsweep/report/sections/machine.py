@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sglsweep.report.document import Block, Bullets, Heading, Line, Paragraph
+from sglsweep.report.document import Block, Bullets, Heading, Line, Paragraph, Strong, joined
+from sglsweep.report.launches import host_changes
 from sglsweep.report.machine import gpu_words, host_words, version_words
-from sglsweep.report.words import numbers
+from sglsweep.report.words import changed
 
 if TYPE_CHECKING:
     from sglsweep.report.view import RunView
@@ -14,38 +15,41 @@ if TYPE_CHECKING:
 
 def machine(run: RunView) -> list[Block]:
     """Describe the host and its software as the latest attempt saw them."""
-    heading = Heading(2, ("Hardware and software",))
-    facts = run.facts
-    if not facts and not run.outcomes:
+    if not run.outcomes:
         return []
-    lines = [line for line in (gpu_words(facts), host_words(facts), _builds(run)) if line]
-    lines += [(line,) for line in version_words(facts)]
-    drift = _drift(run)
-    if drift:
-        lines.append(drift)
+    facts = run.facts
+    lines = [line for line in (gpu_words(facts), host_words(facts)) if line]
+    lines += [(line,) for line in version_words(facts)] or _versions_in_logs(run)
+    lines += _drift(run)
+    heading = Heading(2, ("Hardware and software",))
     if not lines:
         return [heading, Paragraph(("Not recorded.",))]
     return [heading, Bullets(tuple(lines))]
 
 
-def _builds(run: RunView) -> Line:
+def _versions_in_logs(run: RunView) -> list[Line]:
     """Name builds with the SGLang version that their logs showed."""
-    versions: dict[str, str] = {}
-    for outcome in run.outcomes:
-        version = outcome.diagnosis.sglang_version
-        if version or outcome.attempt.build not in versions:
-            versions[outcome.attempt.build] = version or ""
-    words = [f"{b}: SGLang {v}" if v else f"{b}: version not shown" for b, v in versions.items()]
-    return (f"Build {'; '.join(words)}",) if words else ()
+    versions = {
+        o.attempt.build: o.diagnosis.sglang_version
+        for o in run.outcomes
+        if o.diagnosis.sglang_version
+    }
+    return [
+        (f"Build {build}: SGLang {version}, by its log",) for build, version in versions.items()
+    ]
 
 
-def _drift(run: RunView) -> Line:
-    """Say after which attempt the environment was another one."""
-    known = [o for o in run.outcomes if o.facts.get("fingerprint")]
-    later = [o for o in known if o.facts["fingerprint"] != known[0].facts["fingerprint"]]
-    if not later:
-        return ()
-    return (
-        f"The environment changed during the run: {numbers(later)} ran in another one than "
-        f"attempt {known[0].attempt.number}.",
-    )
+def _drift(run: RunView) -> list[Line]:
+    """Say before which attempts the host was changed: across that, nothing is proven."""
+    lines: list[Line] = []
+    for before, after in zip(run.outcomes, run.outcomes[1:], strict=False):
+        made = host_changes(before, after)
+        if made:
+            lines.append(
+                (
+                    Strong("The host changed"),
+                    f" between attempts {before.attempt.number} and {after.attempt.number}: ",
+                    *joined([changed(made)]),
+                )
+            )
+    return lines

@@ -18,6 +18,7 @@ from sglsweep.report.document import (
     one_line,
 )
 from sglsweep.report.launches import changes
+from sglsweep.report.machine import is_without_gpu
 from sglsweep.report.numbers import (
     CAPTURE_GB,
     CAPTURE_S,
@@ -68,8 +69,7 @@ def _apart(run: RunView, outcome: Outcome, best: Outcome) -> Line:
 
 
 def _legend(run: RunView) -> str:
-    on_cpu = run.facts.get("gpus") == []
-    whose = "of the host" if on_cpu else "per GPU"
+    whose = "of the host" if is_without_gpu(run.facts) else "per GPU"
     return f"Memory {whose}, as SGLang's log says it; ready counts from the launch."
 
 

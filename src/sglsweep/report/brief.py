@@ -1,0 +1,85 @@
+"""One page for whoever decides and does not launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sglsweep.report.best import best_serving, nearest_miss
+from sglsweep.report.caveats import caveats
+from sglsweep.report.document import (
+    Block,
+    Bullets,
+    Heading,
+    Line,
+    Paragraph,
+    Strong,
+    joined,
+    one_line,
+)
+from sglsweep.report.groups import groups
+from sglsweep.report.markdown import to_markdown
+from sglsweep.report.numbers import plural
+from sglsweep.report.sections.bottom import commands, title
+from sglsweep.report.words import changed, proof_words
+
+if TYPE_CHECKING:
+    from sglsweep.report.groups import Group
+    from sglsweep.report.view import RunView
+
+from sglsweep.report.shown import Standing, shown
+
+_CAUSES_SHOWN = 6
+_CAVEATS_SHOWN = 5
+
+
+def brief(run: RunView) -> str:
+    """Return the answer, what it cost, what stands in the way, what to do next."""
+    return to_markdown([*title(run), *_answer(run), *_obstacles(run), *_caveats(run)])
+
+
+def _answer(run: RunView) -> list[Block]:
+    best, miss = best_serving(run), nearest_miss(run)
+    if best is not None:
+        number = best.attempt.number
+        words: Line = (Strong("It serves"), f" (attempt {number}, {proof_words(best.proof)}).")
+        return [Paragraph(words), *commands(run, best)]
+    if miss is None:
+        return [Paragraph((Strong("Nothing is known yet."),))]
+    step = one_line(miss.diagnosis.next_step, limit=300)
+    return [
+        Paragraph(
+            (
+                Strong("It does not serve yet"),
+                f": {plural(len(run.evidence), 'attempt')} failed. The nearest, attempt "
+                f"{miss.attempt.number}, reached {miss.diagnosis.phase.value}.",
+            )
+        ),
+        Paragraph(("Next: ", step or "look at FINDINGS.md", ".")),
+    ]
+
+
+def _obstacles(run: RunView) -> list[Block]:
+    found = groups(run)
+    if not found:
+        return []
+    items = tuple(_obstacle(run, group) for group in found[:_CAUSES_SHOWN])
+    return [Heading(2, ("What stood in the way",)), Bullets(items)]
+
+
+def _obstacle(run: RunView, group: Group) -> Line:
+    verdict = "" if group.name == group.verdict.value else f" ({group.verdict.value})"
+    head = f"{group.name}{verdict}: {plural(len(group.outcomes), 'attempt')}"
+    proven = [
+        item.pair
+        for item in shown(run, group.outcomes)
+        if item.standing in {Standing.PROVEN, Standing.PASSED} and item.pair
+    ]
+    if not proven:
+        return (f"{head}, nothing proven",)
+    return (f"{head}, overcome by ", *joined([changed(pair.changes) for pair in proven], " and "))
+
+
+def _caveats(run: RunView) -> list[Block]:
+    best = best_serving(run)
+    lines = caveats(run, best)[:_CAVEATS_SHOWN] if best else []
+    return [Heading(2, ("Before relying on it",)), Bullets(tuple(lines))] if lines else []
