@@ -17,7 +17,7 @@ from sglsweep.errors import ConfigError
 Loc = tuple[str | int, ...]
 """Way to a value: keys and positions from the top."""
 
-_MAX_NODES = 200_000  # what aliases may unfold to: far above any sweep, far below a bomb
+_MAX_NODES = 50_000  # what aliases may unfold to: far above any sweep, far below a bomb
 _MAX_BYTES = 8 << 20
 _EXPONENT = re.compile(r"[-+]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)[eE][-+]?\d+")
 _LEADING_ZERO = re.compile(r"[-+]?0[oO]?[\d_]+")
@@ -192,7 +192,7 @@ class _Walk:
         # First, so that the lines of the mapping's own keys are the ones that stay.
         for key_node, value_node in node.value:
             if key_node.tag == f"{_TAG}merge":
-                self._merge(value_node, loc, merged)
+                self._merge(key_node, value_node, loc, merged)
         for key_node, value_node in node.value:
             key = None if key_node.tag == f"{_TAG}merge" else self._key(key_node)
             if key is None:
@@ -209,16 +209,16 @@ class _Walk:
             self._check_secret(key, value_node)
         return {**merged, **own}
 
-    def _merge(self, node: yaml.Node, loc: Loc, into: dict[str, object]) -> None:
+    def _merge(self, key: yaml.Node, node: yaml.Node, loc: Loc, into: dict[str, object]) -> None:
         """Add what `<<: *anchor` brings; of several the first wins, as YAML says."""
         nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
         for source in nodes:
             value = self.value(source, loc)
             if not isinstance(value, dict):
-                self._add(source, "`<<` wants a mapping", "Point it at an anchor of a mapping.")
+                self._add(key, "`<<` wants a mapping", "Point it at an anchor of a mapping.")
                 continue
-            for key, item in value.items():
-                into.setdefault(key, item)
+            for name, item in value.items():
+                into.setdefault(name, item)
 
     def _key(self, node: yaml.Node) -> str | None:
         if not isinstance(node, yaml.ScalarNode):
@@ -277,7 +277,7 @@ class _Walk:
             self._add(node, f"{node.value[:40]} is too large a number", "Write it in quotes.")
             return None
         if isinstance(value, float) and not math.isfinite(value):
-            self._add(node, f"{node.value} is no usable number", "Write it in quotes.")
+            self._add(node, f"{node.value} is no usable number", "Write a finite number.")
             return None
         return value
 
@@ -330,7 +330,7 @@ def _trap(node: yaml.ScalarNode) -> tuple[str, str] | None:
             f"bare `{text}` is a boolean in YAML 1.1",
             f'Write {word}, or "{text}" in quotes if the word is meant.',
         )
-    if _EXPONENT.fullmatch(text):
+    if node.tag == f"{_TAG}str" and _EXPONENT.fullmatch(text):
         return (
             f"bare `{text}` is text in YAML 1.1, not a number",
             f'Write {_plain_number(text)}, or "{text}" in quotes if the text is meant.',

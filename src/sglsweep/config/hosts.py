@@ -43,7 +43,7 @@ def _gpus(value: object) -> tuple[int, ...] | None:
 def _password(value: object) -> str:
     found = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise wrong("is not read from the environment", "Write ${NAME}.", is_about_key=True)
+        raise wrong("is not read from the environment", "Write ${NAME}.", is_complete=True)
     return found.group(1)
 
 

@@ -6,6 +6,7 @@ joins either kind to the line it stands on.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
@@ -15,14 +16,41 @@ from pydantic.fields import FieldInfo
 
 from sglsweep.config.units import seconds, share
 from sglsweep.config.values import axis_values, env_value, launch_value, only_value
-from sglsweep.config.wrong import wrong
+from sglsweep.config.wrong import unknown_key, wrong
 from sglsweep.flags import nearest
 from sglsweep.verdict import Phase
 
 Text = Annotated[str, Strict(), Field(min_length=1)]
 Count = Annotated[int, Strict(), Field(ge=1)]
 Switch = Annotated[bool, Strict()]
-EnvName = Annotated[str, Strict(), Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+def _matching(pattern: str, instead: str) -> PlainValidator:
+    """Accept text that matches in whole."""
+
+    def check(value: object) -> str:
+        if isinstance(value, str) and re.fullmatch(pattern, value):
+            return value
+        raise wrong("is not accepted here", instead)
+
+    return PlainValidator(check)
+
+
+EnvName = Annotated[
+    str,
+    _matching(r"[A-Za-z_][A-Za-z0-9_]*", "Write a name of letters, digits and underscores."),
+]
+SloName = Annotated[
+    str, _matching(r"(ttft|tpot|itl|e2e)_p\d{2,3}", "Write it like ttft_p99 or tpot_p50.")
+]
+RunName = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z0-9][A-Za-z0-9._-]*",
+        "Write letters, digits, dots, dashes and underscores; it names a folder.",
+    ),
+]
+Weights = Annotated[str, _matching("real|dummy", "Write real or dummy.")]
 
 
 def _number(value: object) -> float:
@@ -75,7 +103,7 @@ class Keys:
                 continue
             near = nearest(key, known, count=1)
             instead = f"Write '{near[0]}'." if near else f"It may hold {', '.join(known)}."
-            raise wrong(f"unknown key '{key}'", instead, key, is_about_key=True)
+            raise unknown_key(key, instead)
         return value
 
 
@@ -219,7 +247,7 @@ class Probe(Keys):
         soak: seconds to go on asking; None = no soak.
     """
 
-    weights: Annotated[str, Field(pattern="^(real|dummy)$")] = "real"
+    weights: Weights = "real"
     load: Load = field(default_factory=Load)
     soak: Duration | None = None
 
@@ -238,26 +266,36 @@ class Workload(Keys):
     input: Count = 1024
     output: Count = 512
     ladder: tuple[Count, ...] = ()
-    slo: dict[Annotated[str, Field(pattern=r"^[a-z0-9]+_p\d{2,3}$")], Duration] = field(
-        default_factory=dict
-    )
+    slo: dict[SloName, Duration] = field(default_factory=dict)
+
+
+def _model(value: object) -> object:
+    if isinstance(value, (str, dict)):
+        return {"id": value} if isinstance(value, str) else value
+    raise wrong("names no model", "Write its id or path as text, or {id: ..., revision: ...}.")
+
+
+def _links(value: object) -> object:
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        raise wrong("is one list", f"Write [[{', '.join(value)}]]: a list of links.")
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepEntry(Keys):
     """SWEEP.yaml as it stands in the file."""
 
-    name: Annotated[str, Strict(), Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] | None = None
-    model: Annotated[
-        ModelEntry, BeforeValidator(lambda v: {"id": v} if isinstance(v, str) else v)
-    ] = field(default_factory=ModelEntry)
+    name: RunName | None = None
+    model: Annotated[ModelEntry, BeforeValidator(_model)] = field(default_factory=ModelEntry)
     host: Text = "local"
     port: Annotated[int, Strict(), Field(ge=1, le=65535)] | None = None
     need: Need = field(default_factory=Need)
     builds: dict[Text, BuildEntry] = field(default_factory=dict)
     launch: LaunchEntry = field(default_factory=LaunchEntry)
     matrix: AxisMap = field(default_factory=dict)
-    link: tuple[Annotated[tuple[Text, ...], Field(min_length=2)], ...] = ()
+    link: Annotated[
+        tuple[Annotated[tuple[Text, ...], Field(min_length=2)], ...], BeforeValidator(_links)
+    ] = ()
     exclude: tuple[ExcludeEntry, ...] = ()
     include: tuple[Annotated[FlagMap, Field(min_length=1)], ...] = ()
     hypotheses: tuple[HypothesisEntry, ...] = ()

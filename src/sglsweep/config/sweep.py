@@ -24,9 +24,26 @@ from sglsweep.flags import FlagValue, Launch, canonical, nearest
 from sglsweep.matrix import Axis, Cell, Value, spell
 from sglsweep.verdict import Phase, Verdict
 
-__all__ = ["AutoFraction", "Build", "Exclude", "Hypothesis", "Include", "Model", "Note", "Sweep"]
+__all__ = [
+    "AutoFraction",
+    "Budget",
+    "Build",
+    "Exclude",
+    "Goal",
+    "Hypothesis",
+    "Include",
+    "Model",
+    "Need",
+    "Note",
+    "Probe",
+    "Sweep",
+    "Workload",
+    "load_sweep",
+]
 
 AUTO_FLAG = "mem-fraction-static"
+ANCHORS = "x-"
+"""Begins keys at the top that only hold anchors for aliases further down."""
 
 _SECTIONS = frozenset(
     (
@@ -150,7 +167,8 @@ def load_sweep(path: Path) -> Sweep:
 def _marked(document: Document) -> object:
     """Return the tree with `flag:` told from `flag: null` wherever values of flags stand.
 
-    A key of the sweep with nothing below it (all commented out, say) is as if it were not there.
+    A key of the sweep with nothing below it (all commented out, say) is as if it were not there,
+    and so is one that only holds anchors.
     """
 
     def mark(value: object, loc: Loc) -> object:
@@ -167,6 +185,8 @@ def _marked(document: Document) -> object:
 
 
 def _is_bare(document: Document, loc: Loc) -> bool:
+    if len(loc) == 1 and str(loc[0]).startswith(ANCHORS):
+        return True
     is_section = len(loc) == 1 or loc in {("launch", "flags"), ("launch", "env")}
     return loc in document.empty and is_section and loc[0] in _SECTIONS
 

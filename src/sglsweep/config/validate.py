@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,24 +14,21 @@ from sglsweep.config.mistakes import Mistake, refuse
 
 _T = TypeVar("_T")
 
+_SHOWN = 60
 _WORDS: Mapping[str, tuple[str, str]] = {
     "string_type": ("is no text", "Write it in quotes."),
     "string_too_short": ("is empty", "Write something."),
     "int_type": ("is no whole number", "Write a whole number without quotes."),
     "bool_type": ("is neither true nor false", "Write true or false."),
-    "dict_type": ("is no mapping", "Write `key: value` below it, or {key: value}."),
-    "dataclass_type": ("is no mapping", "Write `key: value` below it, or {key: value}."),
+    "dict_type": ("is no mapping", "Write `key: value` below it, or {{key: value}}."),
+    "dataclass_type": ("is no mapping", "Write `key: value` below it, or {{key: value}}."),
     "tuple_type": ("is no list", "Write [a, b]."),
-    "too_short": ("is too short", "Write more into it, or delete it."),
-    "greater_than_equal": ("is too small", "Write a larger number."),
-    "less_than_equal": ("is too large", "Write a smaller number."),
-    "missing": ("is missing", "Write it."),
+    "too_short": ("has too few items", "Write at least {min_length}, or delete it."),
+    "greater_than_equal": ("is too small", "Write at least {ge}."),
+    "less_than_equal": ("is too large", "Write at most {le}."),
 }
-_SHOWN = 60
-_PATTERNS: Mapping[str, str] = {
-    "name": "Write letters, digits, dots, dashes and underscores; it names a folder.",
-    "weights": "Write real or dummy.",
-}
+_KEY = "[key]"
+"""What pydantic ends a location with where a key, not its value, is wrong."""
 
 
 def validate(document: Document, tree: object, kind: type[_T], at: Loc = ()) -> _T:
@@ -45,38 +43,47 @@ def validate(document: Document, tree: object, kind: type[_T], at: Loc = ()) -> 
     Raises:
         ConfigError: with every mistake, each as FILE:LINE, the offending text, what to write.
     """
-    adapter: TypeAdapter[_T] = TypeAdapter(kind)
     try:
-        return adapter.validate_python(tree)
+        validated: _T = _adapter(kind).validate_python(tree)
     except ValidationError as error:
         refuse(_mistake(document, tree, at, item) for item in error.errors(include_url=False))
         raise
+    return validated
+
+
+@cache
+def _adapter(kind: Hashable) -> TypeAdapter[Any]:
+    # Built once: that takes ten times as long as reading a sweep with it.
+    return TypeAdapter(kind)
 
 
 def _mistake(document: Document, tree: object, at: Loc, item: Mapping[str, Any]) -> Mistake:
     context = item.get("ctx", {})
     loc: Loc = (*_existing(tree, item["loc"]), *context.get("at", ()))
-    name = dotted(loc)
+    full = (*at, *loc)
+    name = dotted(full) or "the file"
+    what, instead = _words(item)
     if item["type"] == "missing":
-        what, instead = f"{name or 'the file'} lacks '{item['loc'][-1]}'", "Add it."
+        what, instead = f"{name} lacks '{item['loc'][-1]}'", "Add it."
+    elif "key" in context:
+        what = f"{what} in {dotted(full[:-1])}" if full[:-1] else what
     elif context.get("complete"):
-        what = context["what"] if "key '" in context["what"] else f"{name} {context['what']}"
-        instead = context["instead"]
+        what = f"{name} {what}"
+    elif item["loc"][-1:] == (_KEY,):
+        what = f"{dotted(full[:-1])}: {_shown(loc[-1])} {what}"
     else:
-        rest, instead = _words(item, loc)
-        what = f"{name or 'the file'}: {_shown(_at(tree, loc))} {rest}"
-    return Mistake(where=document.where((*at, *loc)), what=what, instead=instead)
+        what = f"{name}: {_shown(_at(tree, loc))} {what}"
+    return Mistake(where=document.where(full), what=what, instead=instead)
 
 
-def _words(item: Mapping[str, Any], loc: Loc) -> tuple[str, str]:
+def _words(item: Mapping[str, Any]) -> tuple[str, str]:
     context = item.get("ctx", {})
     if item["type"] == "wrong":
         return context["what"], context["instead"]
-    if item["type"] == "string_pattern_mismatch":
-        key = str(loc[-1]) if loc else ""
-        return "is not accepted here", _PATTERNS.get(key, f"It must match {context['pattern']}.")
     known = _WORDS.get(item["type"])
-    return known or (f"is wrong: {item['msg'].lower()}", "Write another value.")
+    if known is None:
+        return f"is wrong: {item['msg'].lower()}", "Write another value."
+    return known[0], known[1].format(**context)
 
 
 _ABSENT = object()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from sglsweep.config.wrong import wrong
+from sglsweep.config.wrong import unknown_key, wrong
 from sglsweep.flags import FlagValue
 from sglsweep.matrix import Value, spell
 
@@ -50,7 +50,7 @@ def _value(value: object, *at: int) -> Value:
             "has no value",
             "Write true for a bare flag, its value, or null not to pass it.",
             *at,
-            is_about_key=True,
+            is_complete=True,
         )
     if isinstance(value, dict):
         return json.dumps(value)
@@ -66,7 +66,7 @@ def axis_values(value: object) -> tuple[Value, ...] | AutoFraction:
     if isinstance(value, dict):
         return _auto(value)
     if value is None or value == [] or isinstance(value, Unwritten):
-        raise wrong("is empty", "List at least one value, or delete the axis.", is_about_key=True)
+        raise wrong("is empty", "List at least one value, or delete the axis.", is_complete=True)
     if not isinstance(value, list):
         raise wrong("is not a list", f"Write [{_shown(value)}].")
     values = tuple(_value(item, index) for index, item in enumerate(value))
@@ -80,13 +80,11 @@ def axis_values(value: object) -> tuple[Value, ...] | AutoFraction:
 
 def _auto(value: dict[str, object]) -> AutoFraction:
     unknown = next((key for key in value if key not in {"auto", "start", "max"}), None)
-    if unknown is not None or value.get("auto") is not True:
-        raise wrong(
-            f"unknown key '{unknown}'" if unknown else "is no list of values",
-            "Write a list, or {auto: true, start: 0.85, max: 0.93}.",
-            *([unknown] if unknown else []),
-            is_about_key=unknown is not None,
-        )
+    instead = "Write a list, or {auto: true, start: 0.85, max: 0.93}."
+    if unknown is not None:
+        raise unknown_key(unknown, instead)
+    if value.get("auto") is not True:
+        raise wrong("is no list of values", instead)
     start, highest = _fraction(value, "start", 0.85), _fraction(value, "max", 0.95)
     if start > highest:
         raise wrong(f"is above max {highest}", "Write a start at or below max.", "start")
@@ -115,7 +113,7 @@ def env_value(value: object) -> str | None:
         return None
     if isinstance(value, Unwritten):
         raise wrong(
-            "has no value", 'Write "" for an empty text, null to remove it.', is_about_key=True
+            "has no value", 'Write "" for an empty text, null to remove it.', is_complete=True
         )
     if isinstance(value, bool):
         raise wrong(

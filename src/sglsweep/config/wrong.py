@@ -6,7 +6,7 @@ from pydantic_core import PydanticCustomError
 
 
 def wrong(
-    what: str, instead: str, *at: str | int, is_about_key: bool = False
+    what: str, instead: str, *at: str | int, is_complete: bool = False
 ) -> PydanticCustomError:
     """Make the error a validator raises.
 
@@ -14,7 +14,13 @@ def wrong(
         what: what is wrong, following the offending text ("is no duration").
         instead: a sentence.
         at: way down from the value validated to the place that is wrong.
-        is_about_key: `what` is complete as it stands, the value is not worth repeating.
+        is_complete: `what` follows the place's name; its value is not worth repeating.
     """
-    context = {"what": what, "instead": instead, "at": list(at), "complete": is_about_key}
+    context = {"what": what, "instead": instead, "at": list(at), "complete": is_complete}
+    return PydanticCustomError("wrong", "{what}", context)
+
+
+def unknown_key(key: str, instead: str) -> PydanticCustomError:
+    """Make the error for a key that a mapping may not hold."""
+    context = {"what": f"unknown key '{key}'", "instead": instead, "at": [key], "key": key}
     return PydanticCustomError("wrong", "{what}", context)
