@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -27,6 +26,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "greater_than_equal": ("is too small", "Write at least {ge}."),
     "less_than_equal": ("is too large", "Write at most {le}."),
 }
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 _KEY = "[key]"
 """What pydantic ends a location with where a key, not its value, is wrong."""
 
@@ -44,17 +44,17 @@ def validate(document: Document, tree: object, kind: type[_T], at: Loc = ()) -> 
         ConfigError: with every mistake, each as FILE:LINE, the offending text, what to write.
     """
     try:
-        validated: _T = _adapter(kind).validate_python(tree)
+        return _adapter(kind).validate_python(tree)
     except ValidationError as error:
         refuse(_mistake(document, tree, at, item) for item in error.errors(include_url=False))
         raise
-    return validated
 
 
-@cache
-def _adapter(kind: Hashable) -> TypeAdapter[Any]:
+def _adapter(kind: type[_T]) -> TypeAdapter[_T]:
     # Built once: that takes ten times as long as reading a sweep with it.
-    return TypeAdapter(kind)
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
 
 
 def _mistake(document: Document, tree: object, at: Loc, item: Mapping[str, Any]) -> Mistake:
