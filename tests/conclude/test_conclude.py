@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sglsweep.attempt import Diagnosis, End, EndKind, Proof, ProofStep, StepState
+from sglsweep.conclude import conclude, ending_of, nan_check
+from sglsweep.verdict import Milestone, MilestoneState, Phase, Verdict
+
+READY = Diagnosis(verdict=Verdict.SERVING, phase=Phase.READY, cause="serving", line=90)
+LOADING = Diagnosis(verdict=Verdict.INCOMPLETE, phase=Phase.WEIGHTS, cause=None)
+OOM = Diagnosis(
+    verdict=Verdict.OOM,
+    phase=Phase.READY,
+    cause="oom-runtime",
+    line=99,
+    evidence="torch.OutOfMemoryError",
+    next_step="lower it",
+)
+SIGTERM = Diagnosis(verdict=Verdict.KILLED, phase=Phase.WEIGHTS, cause="killed-sigterm", line=7)
+
+
+def step(name: str, state: StepState = StepState.OK, **more: object) -> ProofStep:
+    return replace(ProofStep(name=name, state=state), **more)  # type: ignore[arg-type]
+
+
+GOOD = Proof(steps=(step("answers"), step("greedy"), step("sampled"), step("load")))
+
+
+def failing(name: str, verdict: Verdict | None, **more: object) -> Proof:
+    failed = step(name, StepState.FAILED, verdict=verdict, detail=f"broken in {name}", **more)
+    return Proof(steps=(step("answers"), step("greedy"), failed))
+
+
+def end(kind: EndKind, **more: object) -> End:
+    return replace(End(kind=kind), **more)  # type: ignore[arg-type]
+
+
+# -- serving -----------------------------------------------------------------------------------
+
+
+def test_serving_needs_a_proof_that_holds() -> None:
+    final = conclude(READY, end(EndKind.PROVEN), GOOD)
+    assert final.verdict is Verdict.SERVING
+    assert final.phase is Phase.DECODE
+    assert final.milestones[Milestone.DECODE] is MilestoneState.OK
+
+
+@pytest.mark.parametrize("kind", [k for k in EndKind if k is not EndKind.EQUAL])
+def test_a_ready_line_alone_never_makes_a_sweep_say_serving(kind: EndKind) -> None:
+    assert conclude(READY, end(kind), None).verdict is not Verdict.SERVING
+
+
+def test_a_proof_that_could_not_be_asked_proves_nothing() -> None:
+    refused = step("greedy", StepState.NOT_RUN, detail="HTTP 401: the server wants its API key")
+    final = conclude(READY, end(EndKind.PROVEN), Proof(steps=(step("answers"), refused)))
+    assert (final.verdict, final.cause) == (Verdict.INCOMPLETE, "not-proven")
+    assert "API key" in final.next_step
+
+
+def test_doubts_do_not_unmake_serving_and_are_told() -> None:
+    doubt = step("logprobs", StepState.SUSPECT, detail="no better than chance")
+    final = conclude(READY, end(EndKind.PROVEN), Proof(steps=(*GOOD.steps, doubt)))
+    assert final.verdict is Verdict.SERVING
+    assert [(s.id, s.text) for s in final.suspects] == [
+        ("proof-logprobs", "no better than chance")
+    ]
+    assert "logprobs" in final.next_step
+
+
+def test_a_proven_server_that_is_then_interrupted_still_served() -> None:
+    assert conclude(READY, end(EndKind.INTERRUPTED), GOOD).verdict is Verdict.SERVING
+
+
+def test_a_proven_server_that_then_ends_by_itself_does_not_serve() -> None:
+    final = conclude(READY, end(EndKind.EXITED, exit_status=-11), GOOD)
+    assert (final.verdict, final.cause) == (Verdict.CRASH, "segfault")
+
+
+def test_the_speed_of_the_load_becomes_a_metric() -> None:
+    load = step("load", numbers={"tokens_per_s": 310.5})
+    final = conclude(READY, end(EndKind.PROVEN), Proof(steps=(*GOOD.steps[:3], load)))
+    assert final.metrics["tokens_per_s"] == 310.5
+
+
+# -- failures of the proof ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verdict", "cause"),
+    [
+        (Verdict.GARBAGE_OUTPUT, "proof-garbage"),
+        (Verdict.HANG, "proof-hang"),
+        (Verdict.CRASH, "proof-crash"),
+    ],
+)
+def test_a_failed_step_is_the_verdict(verdict: Verdict, cause: str) -> None:
+    proof = failing("sampled", verdict, evidence="'!!!!'")
+    final = conclude(READY, end(EndKind.PROOF_FAILED), proof)
+    assert (final.verdict, final.cause, final.phase) == (verdict, cause, Phase.DECODE)
+    assert final.evidence == "'!!!!'"
+    assert final.line is None
+    assert final.metrics["proof_failed_step"] == "sampled"
+    assert final.milestones[Milestone.READY] is MilestoneState.OK
+    assert final.milestones[Milestone.DECODE] is MilestoneState.FAILED
+
+
+def test_the_log_says_why_a_server_died_under_a_probe() -> None:
+    final = conclude(OOM, end(EndKind.FATAL_LINE), failing("chunked-prefill", None))
+    assert (final.verdict, final.cause, final.line) == (Verdict.OOM, "oom-runtime", 99)
+    assert final.phase is Phase.DECODE
+    assert final.metrics["proof_failed_step"] == "chunked-prefill"
+    assert [s.id for s in final.suspects] == ["proof-chunked-prefill"]
+
+
+def test_a_server_that_died_without_a_word_crashed() -> None:
+    final = conclude(READY, end(EndKind.PROOF_FAILED), failing("two-at-once", None))
+    assert (final.verdict, final.cause) == (Verdict.CRASH, "proof-died")
+
+
+def test_a_server_too_small_for_the_need_decodes_all_the_same() -> None:
+    proof = failing("need", Verdict.OOM, cause="kv-pool-below-need", next_step="Raise it.")
+    final = conclude(READY, end(EndKind.PROOF_FAILED), proof)
+    assert (final.verdict, final.cause) == (Verdict.OOM, "kv-pool-below-need")
+    assert final.milestones[Milestone.DECODE] is MilestoneState.OK
+    assert final.next_step == "Broken in need. Raise it."
+
+
+def test_somebody_elses_server_on_the_port_is_no_failure_of_a_decode() -> None:
+    foreign = step("answers", StepState.FAILED, verdict=Verdict.ENV_ERROR, cause="port-in-use")
+    final = conclude(READY, end(EndKind.PROOF_FAILED), Proof(steps=(foreign,)))
+    assert (final.verdict, final.cause, final.phase) == (
+        Verdict.ENV_ERROR,
+        "port-in-use",
+        Phase.READY,
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "shown"),
+    [
+        ("0.4.6.post5", "--enable-nan-detection"),
+        ("0.5.9", "--enable-nan-detection"),
+        ("0.5.15", "SGLANG_ENABLE_ASYNC_ASSERT=1"),
+        ("0.5.23", "SGLANG_ENABLE_NAN_LOGITS_CHECK=1"),
+        (None, "SGLANG_ENABLE_NAN_LOGITS_CHECK=1"),
+    ],
+)
+def test_garbage_proposes_that_versions_nan_check(version: str | None, shown: str) -> None:
+    proof = failing("sampled", Verdict.GARBAGE_OUTPUT)
+    final = conclude(replace(READY, sglang_version=version), end(EndKind.PROOF_FAILED), proof)
+    assert shown in final.next_step
+    assert len(nan_check(version)) == 1
+
+
+# -- ends --------------------------------------------------------------------------------------
+
+
+def test_silence_is_a_hang_named_after_its_phase() -> None:
+    said = "no output and no life sign for 5 m in phase weights; limit 5 m"
+    final = conclude(LOADING, end(EndKind.SILENCE, silence_s=300.0, detail=said))
+    assert (final.verdict, final.cause) == (Verdict.HANG, "silent-weights")
+    assert final.next_step.startswith("No output and no life sign for 5 m in phase weights")
+
+
+def test_a_phase_without_end_is_a_hang_and_says_that_it_lived() -> None:
+    final = conclude(LOADING, end(EndKind.CAP, detail="30 m in phase weights without an end"))
+    assert (final.verdict, final.cause) == (Verdict.HANG, "too-long-weights")
+    assert "limits: {weights: ...}" in final.next_step
+
+
+@pytest.mark.parametrize("kind", [k for k in EndKind if k is not EndKind.EQUAL])
+def test_what_the_log_says_of_a_failure_comes_before_any_end(kind: EndKind) -> None:
+    assert conclude(OOM, end(kind)) == OOM
+
+
+@pytest.mark.parametrize("kind", [EndKind.INTERRUPTED, EndKind.DEADLINE])
+def test_our_own_stop_is_no_evidence(kind: EndKind) -> None:
+    final = conclude(SIGTERM, end(kind))
+    assert final.verdict is Verdict.INTERRUPTED
+    assert not final.verdict.is_evidence
+
+
+def test_a_stop_that_nobody_of_us_sent_is_evidence() -> None:
+    final = conclude(SIGTERM, end(EndKind.EXITED, exit_status=-15))
+    assert final.verdict is Verdict.KILLED
+
+
+def test_a_lost_host_is_no_evidence() -> None:
+    final = conclude(LOADING, end(EndKind.HOST_LOST, detail="no route to host"))
+    assert (final.verdict, final.evidence) == (Verdict.HOST_LOST, "no route to host")
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict", "cause"),
+    [
+        (-9, Verdict.KILLED, "killed-sigkill"),
+        (137, Verdict.KILLED, "killed-sigkill"),
+        (-15, Verdict.KILLED, "killed-sigterm"),
+        (-11, Verdict.CRASH, "segfault"),
+        (134, Verdict.CRASH, "native-abort"),
+        (3, Verdict.CRASH, "exit-status"),
+        (0, Verdict.CRASH, "exit-status"),
+        (None, Verdict.CRASH, "exit-status"),
+    ],
+)
+def test_an_exit_without_a_cause_in_the_log_is_judged_by_its_status(
+    status: int | None, verdict: Verdict, cause: str
+) -> None:
+    final = conclude(LOADING, end(EndKind.EXITED, exit_status=status))
+    assert (final.verdict, final.cause, final.confidence) == (verdict, cause, "low")
+
+
+def test_an_equal_attempt_gets_the_answer_of_the_one_it_equals() -> None:
+    final = conclude(LOADING, end(EndKind.EQUAL, equal_to=3), equal=OOM)
+    assert (final.verdict, final.cause, final.line) == (Verdict.OOM, "oom-runtime", None)
+    assert "attempt 3" in final.next_step
+
+
+def test_our_own_stop_tells_the_triage_no_exit_status() -> None:
+    assert ending_of(end(EndKind.PROVEN, exit_status=-15)).exit_status is None
+    assert ending_of(end(EndKind.EXITED, exit_status=-15)).exit_status == -15
+    assert ending_of(end(EndKind.SILENCE, silence_s=301.0)).silence_s == 301.0
+    assert ending_of(end(EndKind.CAP, silence_s=301.0)).silence_s is None
