@@ -62,11 +62,13 @@ class Signature:
         unless: a line that matches this as well is not one.
         phases: phases in which it holds; empty = all.
         frames: regular expression on the traceback's frames, `path:function` joined by newlines.
+        or_frames: the same; where it matches, `phases` and `frames` need not hold.
         when: effective flag -> regular expression that its value must match (`model` is the
             architecture or path, `version` SGLang's).
         refines: causes that become this one where `when` holds.
         is_fatal: seen once, the server cannot live, whatever is printed afterwards.
-        next_step: by phase; the key "" is the answer for all others.
+        next_step: by phase; the key "" is the answer for all others, a key `~REGEX` the answer
+            for evidence that it matches. `{name}` is a named group of `pattern` or of that key.
         remedy: changes that are known to help, `env.NAME` or flag -> value; None removes a flag.
         explained_by: ids whose earlier line is the better evidence.
     """
@@ -82,6 +84,7 @@ class Signature:
     unless: str = ""
     phases: tuple[Phase, ...] = ()
     frames: str = ""
+    or_frames: str = ""
     when: Mapping[str, str] = field(default_factory=dict)
     refines: tuple[str, ...] = ()
     is_fatal: bool = False
@@ -95,9 +98,18 @@ class Signature:
     source: str = ""
     samples: tuple[str, ...] = ()
 
-    def step_for(self, phase: Phase | None) -> str:
-        """What to do next when it struck in `phase`."""
-        return self.next_step.get(phase or "", self.next_step.get("", ""))
+    def step_for(self, phase: Phase | None, text: str = "") -> str:
+        """What to do next when it struck in `phase`, with `text` as its evidence."""
+        groups = self.groups(text)
+        for key, step in self.next_step.items():
+            if key.startswith("~") and (match := compiled(key[1:]).search(text)):
+                return _filled(step, groups | match.groupdict())
+        return _filled(self.next_step.get(phase or "", self.next_step.get("", "")), groups)
+
+    def groups(self, text: str) -> dict[str, str | None]:
+        """Return the named groups of `pattern` in `text`."""
+        match = compiled(self.pattern).search(text) if self.pattern else None
+        return match.groupdict() if match else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +142,10 @@ class Catalogue:
     version: str
     signatures: Mapping[str, Signature]
     issues: tuple[IssueRule, ...] = ()
+
+
+def _filled(step: str, groups: Mapping[str, str | None]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda hole: groups.get(hole[1]) or "?", step)
 
 
 @functools.cache

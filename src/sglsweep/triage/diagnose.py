@@ -196,7 +196,7 @@ def _failure(reading: Reading, event: Event, catalogue: Catalogue, ending: Endin
         rank=_rank(reading, event),
         line=shown.piece.line,
         evidence=_excerpt(shown),
-        next_step=_next_step(refined, phase),
+        next_step=_next_step(refined, phase, shown.piece.text),
         blames=_blames(refined, effective, shown.piece.text),
         remedy=dict(refined.remedy) if refined else {},
         confidence=_confidence(refined, event, ending),
@@ -317,8 +317,8 @@ def _excerpt(event: Event) -> str:
     return shown[at : at + MAX_EVIDENCE]
 
 
-def _next_step(signature: Signature | None, phase: Phase) -> str:
-    if signature is not None and (step := signature.step_for(phase)):
+def _next_step(signature: Signature | None, phase: Phase, text: str) -> str:
+    if signature is not None and (step := signature.step_for(phase, text)):
         return step
     return (
         "No signature knows this failure: look at the lines around it, and keep the log as a case "
@@ -331,16 +331,20 @@ def _blames(
 ) -> tuple[Blame, ...]:
     if signature is None:
         return ()
-    match = compiled(signature.pattern).search(text) if signature.pattern else None
-    groups = match.groupdict() if match else {}
+    groups = signature.groups(text)
     found = []
     for blame in signature.blames:
         value: Value = blame.value
+        flag = blame.flag
+        if flag.startswith("$"):
+            flag = (groups.get(flag[1:]) or "").lstrip("-").replace("_", "-")
+            if not flag:
+                continue
         if isinstance(value, str) and value.startswith("$"):
             value = groups.get(value[1:])
         elif value is None:
-            value = effective.get(blame.flag)
-        found.append(Blame(blame.flag, value))
+            value = effective.get(flag)
+        found.append(Blame(flag, value))
     return tuple(found)
 
 

@@ -70,11 +70,13 @@ def matcher(catalogue: Catalogue, marks: tuple[str, ...]) -> Matcher:
 
 def holds(signature: Signature, text: str, phase: Phase, frames: str) -> bool:
     """Say whether `signature` matches `text`, seen in `phase` under a traceback's `frames`."""
-    if signature.phases and phase not in signature.phases:
-        return False
     if signature.pattern and not compiled(signature.pattern).search(text):
         return False
     if signature.unless and compiled(signature.unless).search(text):
+        return False
+    if signature.or_frames and compiled(signature.or_frames).search(frames):
+        return True
+    if signature.phases and phase not in signature.phases:
         return False
     return not signature.frames or bool(compiled(signature.frames).search(frames))
 
