@@ -420,9 +420,9 @@ GLM_NUMBERS: dict[str, Any] = {
     "avail_after_graphs_gb": 6.6,
 }
 NAN = "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0"
-KV_NAN = KnownIssue(
-    title="flashinfer MLA reads the packed FP8 KV layout as flat e4m3",
-    url="https://github.com/sgl-project/sglang/issues/17526",
+FP4_RACE = KnownIssue(
+    title="CUTLASS FP4 GEMM race",
+    url="https://github.com/flashinfer-ai/flashinfer/pull/2716",
 )
 
 
@@ -435,7 +435,7 @@ def _nan(line: int, kv_dtype: str = "fp8_e4m3") -> Diagnosis:
         rank="TP3",
         evidence=NAN,
         blames=(Blame("kv-cache-dtype", "fp8_e4m3"), Blame("nsa-decode-backend", None)),
-        known_issues=(KV_NAN,),
+        known_issues=(FP4_RACE,),
         next_step="Launch it with kv-cache-dtype bf16, or with both nsa backends trtllm.",
         remedy={"kv-cache-dtype": "bf16"},
         sglang_version="0.5.9",
@@ -576,6 +576,12 @@ def lead_case(folder: Path, *, is_served: bool = True) -> Stored:
         "goal": ["first-serving", "explain"],
         "need": {"context": 65536, "concurrent": 4},
         "cells": 288,
+        "axes": [
+            {"name": "kv-cache-dtype", "values": ["fp8_e4m3", "bf16"]},
+            {"name": "nsa-decode-backend", "values": [None, "flashmla_sparse", "trtllm"]},
+            {"name": "fp4-gemm-backend", "values": [None, "flashinfer_cudnn"]},
+            {"name": "disable-cuda-graph", "values": [None, True]},
+        ],
         "excluded": [
             {
                 "when": {"attention-backend": "triton"},

@@ -100,7 +100,7 @@ def page(run: RunView) -> str:
     """Return the whole page."""
     body: list[str] = []
     for section in SECTIONS:
-        body += [_block(block) for block in section(run)]
+        body += [block_html(block) for block in section(run)]
         if section is bottom_line:
             body.append(_matrix(run))
     return (
@@ -149,7 +149,8 @@ def _legend(run: RunView) -> str:
     return f"{', '.join(said)}." if said else ""
 
 
-def _block(block: Block) -> str:
+def block_html(block: Block) -> str:
+    """Return one block; the only places where text becomes markup are here and `_inline`."""
     match block:
         case Heading():
             return f"<h{block.level}>{_line(block.line)}</h{block.level}>"

@@ -30,6 +30,7 @@ _MARKUP = re.compile(
     re.VERBOSE,
 )
 _LINE_START = re.compile(r"^(\s*)([#>+-]|\d+[.)])(?=\s)")
+_BAR = re.compile(r"(\\*)\|")
 _MARKER = "<!-- sglsweep:"
 
 
@@ -62,8 +63,9 @@ def _table(table: Table) -> str:
 
 
 def _cell(line: Line) -> str:
-    # In a table a bar ends the cell even inside a code span, unless a backslash precedes it.
-    return re.sub(r"(?<!\\)\|", r"\\|", _line(line)) or " "
+    # In a table a bar ends the cell even inside a code span, unless an odd number of backslashes
+    # precedes it: cmark-gfm cuts the row before it looks for code.
+    return _BAR.sub(lambda f: f[1] + ("\\|" if len(f[1]) % 2 == 0 else "|"), _line(line)) or " "
 
 
 def _listing(listing: Listing) -> str:

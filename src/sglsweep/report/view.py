@@ -154,6 +154,12 @@ class RunView:
         return len({o.verdict is Verdict.SERVING for o in self.repeats(outcome)}) > 1
 
 
+def cells_left(run: RunView) -> int:
+    """Return how many cells of the matrix no attempt has tried; 0 where that is not known."""
+    tried = {o.attempt.cell.key for o in run.outcomes if o.verdict.is_evidence}
+    return 0 if run.cells is None else max(0, run.cells - len(tried))
+
+
 def is_evidence(outcome: Outcome) -> bool:
     """True where an attempt speaks about its own flags."""
     return outcome.verdict not in NO_EVIDENCE and outcome.end.kind is not EndKind.EQUAL

@@ -26,6 +26,7 @@ from sglsweep.report.numbers import duration, listed, plural
 from sglsweep.report.rehearsal import sglang_command
 from sglsweep.report.remedy import Remedy, remedies, remedy_command, remedy_line
 from sglsweep.report.shown import Shown, Standing, shown
+from sglsweep.report.view import cells_left
 from sglsweep.report.words import cell_word, changed, evidence, numbers, proof_words
 
 if TYPE_CHECKING:
@@ -106,13 +107,21 @@ def _bullets(title: str, lines: list[Line]) -> list[Block]:
 def commands(run: RunView, outcome: Outcome) -> list[Block]:
     """Return the command to copy; for a rehearsal first the one that it stands for."""
     if not run.world:
-        return [Listing(command(outcome.attempt), "bash")]
+        return [*_folder(outcome), Listing(command(outcome.attempt), "bash")]
     return [
         Paragraph(("The SGLang command that this cell stands for:",)),
         Listing(sglang_command(outcome.attempt), "bash"),
         Paragraph(("What the rehearsal ran:",)),
         Listing(command(outcome.attempt), "bash"),
     ]
+
+
+def _folder(outcome: Outcome) -> list[Block]:
+    """Say where to stand, if the interpreter is named by a relative path."""
+    python = outcome.attempt.python
+    if "/" not in python or python.startswith(("/", "~")):
+        return []
+    return [Paragraph(("In the folder of SWEEP.yaml:",))]
 
 
 def _what_made(run: RunView, best: Outcome) -> list[Line]:
@@ -222,13 +231,16 @@ def _try_next(run: RunView, miss: Outcome) -> list[Line]:
     lines: list[Line] = []
     group = group_of(run, miss)
     if miss.diagnosis.next_step:
-        lines.append((one_line(miss.diagnosis.next_step, limit=500),))
+        lines.append(("The catalogue says: ", one_line(miss.diagnosis.next_step, limit=500)))
     if group is not None:
         lines += [_remedy(run, remedy) for remedy in remedies(run, group)]
         lines += [("Known issue: ", issue) for issue in group.known_issues]
     untried = _untried(run)
     if untried:
         lines.append(("Values of the matrix that no attempt had yet: ", *joined(untried)))
+    rest = cells_left(run)
+    if rest:
+        lines.append((f"{plural(rest, 'cell')} not launched yet: a larger budget goes on here",))
     return lines
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sglsweep.attempt import EndKind
 from sglsweep.report.document import Block, Bullets, Code, Heading, Line, one_line
 from sglsweep.report.numbers import plural
+from sglsweep.report.view import cells_left
 from sglsweep.report.words import cell_words
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ def not_launched(run: RunView) -> list[Block]:
             cells = sum(entry.count for entry in rest)
             lines.append((f"{plural(cells, 'more cell')} {word}, for {len(rest)} reasons",))
     lines += [_equal(o) for o in run.outcomes if o.end.kind is EndKind.EQUAL]
-    rest_line = _not_reached(run)
-    if rest_line:
-        lines.append(rest_line)
+    left = cells_left(run)
+    if left:
+        lines.append((f"{plural(left, 'cell')} of the matrix not launched",))
     return [Heading(2, ("Not launched",)), Bullets(tuple(lines))] if lines else []
 
 
@@ -54,13 +55,3 @@ def _equal(outcome: Outcome) -> Line:
         ") was ended at once: SGLang resolves it to the very configuration of "
         f"{outcome.end.equal_to}",
     )
-
-
-def _not_reached(run: RunView) -> Line:
-    if run.cells is None:
-        return ()
-    tried = {o.attempt.cell.key for o in run.outcomes if o.verdict.is_evidence}
-    rest = run.cells - len(tried)
-    if rest <= 0:
-        return ()
-    return (f"{plural(rest, 'cell')} of the matrix not launched",)
