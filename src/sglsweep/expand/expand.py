@@ -15,6 +15,7 @@ from sglsweep.errors import ConfigError
 from sglsweep.expand.refusals import build_rules, refused_include, unknown_to_all
 from sglsweep.expand.rules import Rule, exclude_rule, never_fires, unknown_keys, unresolved
 from sglsweep.expand.scope import Scope
+from sglsweep.flags.command import NOT_FLAGS
 from sglsweep.matrix import Cell, Cells, spell
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from sglsweep.config.sweep import Exclude, Sweep
     from sglsweep.config.values import AutoFraction
     from sglsweep.flags import FlagTable
+    from sglsweep.matrix import Value
 
-MAX_CELLS = 5_000_000
+MAX_CELLS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,13 @@ def _includes(scope: Scope) -> tuple[tuple[Cell, ...], list[Excluded]]:
     return tuple(kept.values()), refused
 
 
+def _unset(scope: Scope, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return null for axes that a cell does not name and `launch` would else pass."""
+    names = [axis.name for axis in scope.sweep.axes if axis.name not in values]
+    kept = [name for name in names if name not in NOT_FLAGS]
+    return {name: None for name in kept if scope.constant(name) is not None}
+
+
 def _in_product(scope: Scope, included: Cell) -> Cell:
     """Name an included cell's values as the axes do; complete it where it is a point of them."""
     axes = scope.sweep.axes
@@ -221,9 +230,9 @@ def _in_product(scope: Scope, included: Cell) -> Cell:
     for axis in axes:
         default = {"build": scope.sweep.build.name, "model": scope.sweep.model.name}.get(axis.name)
         full.setdefault(axis.name, default)
-    for axis in axes:
-        if spell(full[axis.name]) not in {spell(value) for value in axis.values}:
-            return Cell(values)
-    if len(full) > len(axes):
-        return Cell(values)
+    is_point = len(full) == len(axes) and all(
+        spell(full[axis.name]) in {spell(value) for value in axis.values} for axis in axes
+    )
+    if not is_point:
+        return Cell({**_unset(scope, values), **values})
     return Cell((axis.name, full[axis.name]) for axis in axes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -86,9 +87,7 @@ def never_fires(scope: Scope, exclude: Exclude) -> Note:
         name = key.removeprefix(EFFECTIVE)
         position = scope.axis(name)
         if position is None and not _holds(scope, key, wanted):
-            near = nearest(name, [axis.name for axis in scope.sweep.axes], count=1)
-            hint = f"; is '{near[0]}' meant?" if near else ""
-            return Note(exclude.where, f"this exclude meets no cell: '{key}' is no axis{hint}")
+            return Note(exclude.where, f"this exclude meets no cell: {_held(scope, name)}")
         if position is not None and not _codes(scope, position, wanted, is_effective=key != name):
             values = scope.sweep.axes[position].values
             shown = ", ".join(spell(value) for value in wanted)
@@ -97,6 +96,16 @@ def never_fires(scope: Scope, exclude: Exclude) -> Note:
             what = f"this exclude meets no cell: axis '{name}' has no value {shown}{hint}"
             return Note(exclude.where, what)
     return Note(exclude.where, "this exclude meets no cell")
+
+
+def _held(scope: Scope, name: str) -> str:
+    """Say what every cell has for a name that is no axis."""
+    value = scope.constant(name)
+    if value is not None:
+        return f"every cell has {name}={json.dumps(value)}"
+    near = nearest(name, [axis.name for axis in scope.sweep.axes], count=1)
+    hint = f"; is '{near[0]}' meant?" if near else ""
+    return f"'{name}' is no axis{hint}"
 
 
 def unknown_keys(scope: Scope) -> Iterator[Mistake]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import TYPE_CHECKING
 
 from sglsweep.errors import ConfigError
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 FlagValue = Value | tuple[bool | int | float | str, ...]
 """A cell's value, or a list of words for a flag that takes several."""
+
+
+_BEGINNING = 2
+"""Letters from which on a beginning says what is meant."""
+_CLOSE = 0.08
+"""How much less alike than the nearest name another may be to be offered beside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +160,21 @@ def canonical(name: str) -> str:
 def nearest(
     name: str, known: Iterable[str], *, count: int = 3, cutoff: float = 0.6
 ) -> tuple[str, ...]:
-    """Return what `name` may be a slip of: likest first, dashes and case aside."""
+    """Return what `name` may be a slip of, likest first, dashes and case aside.
+
+    What begins with `name` comes before what merely looks like it; what looks much less like it
+    than the first is left out.
+    """
     by_plain: dict[str, str] = {}
     for spelled in known:
         by_plain.setdefault(_plain(spelled), spelled)
-    found = get_close_matches(_plain(name), by_plain, n=count, cutoff=cutoff)
-    return tuple(by_plain[plain] for plain in found)
+    plain = _plain(name)
+    begun = [p for p in by_plain if len(plain) >= _BEGINNING and p.startswith(plain)]
+    alike = get_close_matches(plain, by_plain, n=count, cutoff=cutoff)
+    ratios = {p: SequenceMatcher(None, p, plain).ratio() for p in alike}
+    alike = [p for p in alike if ratios[p] >= ratios[alike[0]] - _CLOSE] if not begun else []
+    found = sorted(begun, key=len) or alike
+    return tuple(by_plain[p] for p in found[:count])
 
 
 def _plain(name: str) -> str:
@@ -242,9 +257,9 @@ def _reads(kind: str | None, word: str) -> bool:
 
 
 def _choose(choices: Sequence[str], word: str) -> str:
-    near = nearest(word, choices, count=1)
+    near = nearest(word, choices, count=2)
     if near:
-        return f"Write {near[0]!r}; it takes {', '.join(choices)}."
+        return f"Write {' or '.join(repr(n) for n in near)}; it takes {', '.join(choices)}."
     return f"Write one of {', '.join(choices)}."
 
 
