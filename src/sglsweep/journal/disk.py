@@ -182,6 +182,6 @@ def _held(folder: Path, holder: str) -> ConfigError:
     stop = f"end it (kill {pid})" if pid.isdigit() else "end it"
     return ConfigError(
         f"{folder}: this run is being written by {who}",
-        next_step=f"Look on with `sglsweep watch {folder.name}`, wait for it, or {stop}; "
+        next_step=f"Look on with `sglsweep status {folder.name}`, wait for it, or {stop}; "
         "the same command then resumes.",
     )

@@ -11,7 +11,7 @@ from sglsweep.report.best import holds_need, needed_tokens
 from sglsweep.report.document import Code, Line, Strong, joined, one_line
 from sglsweep.report.launches import flags_of
 from sglsweep.report.numbers import CONTEXT, KV_TOKENS, MAX_RUNNING, count, metric
-from sglsweep.report.words import flaky
+from sglsweep.report.words import flaky, warnings
 
 if TYPE_CHECKING:
     from sglsweep.attempt import Outcome, ProofStep, Scalar
@@ -137,7 +137,7 @@ def _is_same(flag: str, asked: str, got: Scalar) -> bool:
 
 
 def _suspects(outcome: Outcome) -> list[Line]:
-    found = {s.id: s for s in outcome.diagnosis.suspects}
+    found = warnings(outcome)
     lines: list[Line] = [
         (
             f"Warning {s.id} ",
@@ -145,7 +145,7 @@ def _suspects(outcome: Outcome) -> list[Line]:
             " ",
             Code(one_line(s.text, limit=160)),
         )
-        for s in list(found.values())[:_SUSPECTS_SHOWN]
+        for s in found[:_SUSPECTS_SHOWN]
     ]
     rest = len(found) - _SUSPECTS_SHOWN
     return [*lines, (f"{rest} more warnings in its log.",)] if rest > 0 else lines

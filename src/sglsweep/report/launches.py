@@ -45,9 +45,10 @@ class Change:
         """The change as a part of a line."""
         return (Code(self.text),)
 
-    def reversed(self) -> Change:
-        """Return the way back."""
-        return Change(self.name, self.after, self.before)
+    @property
+    def is_of_host(self) -> bool:
+        """True where the machine changed, not the launch."""
+        return self.name.startswith(_HOST)
 
 
 def setting_text(name: str, value: str | None) -> str:

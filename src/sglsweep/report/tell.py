@@ -8,7 +8,7 @@ from sglsweep.report.document import Code, Line, Strong, joined
 from sglsweep.report.launches import BARE, Change, setting_text
 from sglsweep.report.numbers import listed
 from sglsweep.report.shown import Pair, Shown, Standing, value_in
-from sglsweep.report.words import cell_word, changed
+from sglsweep.report.words import back_options, cell_word, changed
 
 if TYPE_CHECKING:
     from sglsweep.attempt import Blame, Outcome
@@ -86,10 +86,17 @@ def _narrowed(run: RunView, pair: Pair) -> Line:
     return (
         f"Among these, not proven which: {good} serves and differs from {bad} in ",
         *changed(pair.changes),
-        "; ",
-        Code(f"sglsweep bisect {run.run} {bad} {good}"),
-        " finds out",
+        *_one_of_them(run, pair),
     )
+
+
+def _one_of_them(run: RunView, pair: Pair) -> Line:
+    """Say which launch would tell the settings apart: the serving one with one of them back."""
+    options = back_options(pair.changes[:1])
+    if not options:
+        return ()
+    words = f"sglsweep relaunch {run.run} {pair.better.attempt.number} {options}"
+    return ("; ", Code(words), " tells the first from the rest")
 
 
 def _shared(group: Group, item: Shown) -> Line:

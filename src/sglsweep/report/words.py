@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import StepState
@@ -12,7 +13,7 @@ from sglsweep.report.numbers import listed, plural, rate
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sglsweep.attempt import Outcome, Proof
+    from sglsweep.attempt import Outcome, Proof, Suspect
     from sglsweep.matrix import Cell, Value
     from sglsweep.report.view import RunView
 
@@ -66,10 +67,32 @@ def cell_word(name: str, value: Value) -> str:
     return short if value is True else f"{short}={value_text(value)}"
 
 
+def warnings(outcome: Outcome) -> tuple[Suspect, ...]:
+    """Return odd lines of the log, each once; what the proof found odd stands with its steps."""
+    found = {s.id: s for s in outcome.diagnosis.suspects if s.line > 0}
+    return tuple(found.values())
+
+
+def back_options(made: Sequence[Change]) -> str:
+    """Write the way back from changes as options of `sglsweep relaunch`; "" for none."""
+    words: list[str] = []
+    for change in made:
+        if change.is_of_host or change.name == "build":
+            return ""
+        if change.before is None:
+            words.append(f"--unset {change.name}")
+        else:
+            value = f"={change.before}" if change.before else ""
+            words.append(f"--set {shlex.quote(f'{change.name}{value}')}")
+    return " ".join(words)
+
+
 def remedy_options(remedy: Mapping[str, Value]) -> str:
     """Write a remedy as options of `sglsweep relaunch`."""
     return " ".join(
-        f"--unset {name}" if value is None else f"--set {name}={_set_text(value)}"
+        f"--unset {name}"
+        if value is None
+        else f"--set {shlex.quote(f'{name}={_set_text(value)}')}"
         for name, value in remedy.items()
     )
 

@@ -20,7 +20,7 @@ from sglsweep.report.numbers import listed
 from sglsweep.report.remedy import remedies, remedy_line
 from sglsweep.report.shown import did_not_help, shown
 from sglsweep.report.tell import tell
-from sglsweep.report.words import evidence, numbers
+from sglsweep.report.words import evidence, numbers, warnings
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _elsewhere(group: Group) -> Line:
 
 def _warnings(run: RunView, group: Group) -> list[Line]:
     """Name warnings that stand beside the failure; one that serving attempts have is innocent."""
-    found = {s.id: s for o in group.outcomes for s in o.diagnosis.suspects}
+    found = {s.id: s for o in group.outcomes for s in warnings(o)}
     lines: list[Line] = []
     for suspect in list(found.values())[:_WARNINGS_SHOWN]:
         served = [o.attempt.number for o in run.serving if _has(o, suspect.id)]
@@ -91,7 +91,7 @@ def _warnings(run: RunView, group: Group) -> list[Line]:
 
 
 def _has(outcome: Outcome, suspect: str) -> bool:
-    return any(s.id == suspect for s in outcome.diagnosis.suspects)
+    return any(s.id == suspect for s in warnings(outcome))
 
 
 def _next(group: Group) -> list[Line]:
@@ -139,6 +139,8 @@ def _killed(group: Group) -> Line:
 
 
 def _silent(outcome: Outcome) -> Line:
-    phase = outcome.diagnosis.phase.value
-    detail = f": {one_line(outcome.end.detail, limit=200)}" if outcome.end.detail else ""
-    return (f"{outcome.attempt.number} {outcome.verdict.value} in {phase}{detail}",)
+    diagnosis = outcome.diagnosis
+    cause = f" ({diagnosis.cause})" if diagnosis.cause not in {None, diagnosis.verdict} else ""
+    why = one_line(outcome.end.detail or diagnosis.next_step, limit=300)
+    head = f"{outcome.attempt.number} {diagnosis.verdict.value}{cause} in {diagnosis.phase.value}"
+    return (f"{head}: {why}" if why else head,)

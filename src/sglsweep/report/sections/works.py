@@ -99,6 +99,20 @@ def _speed(outcome: Outcome) -> str:
     return f"{rate(proof.tokens_per_s)}{at}"
 
 
+def _first_token(outcome: Outcome) -> str:
+    found = [metric(outcome, (f"ttft_{name}_s",)) for name in ("p50", "p99")]
+    return (
+        " / ".join(f"{v * 1000:,.0f}" for v in found if v is not None) + " ms"
+        if any(found)
+        else "-"
+    )
+
+
+def _each_token(outcome: Outcome) -> str:
+    value = metric(outcome, ("tpot_p50_s",))
+    return "-" if value is None else f"{value * 1000:,.1f} ms"
+
+
 _COLUMNS = (
     ("ready", _ready),
     ("weights", lambda o: gib(metric(o, WEIGHTS_GB))),
@@ -106,6 +120,8 @@ _COLUMNS = (
     ("graph capture", _capture),
     ("memory left", lambda o: gib(metric(o, LEFT_GB))),
     ("output speed", _speed),
+    ("first token, p50 / p99", _first_token),
+    ("each further token", _each_token),
 )
 
 
