@@ -231,6 +231,7 @@ def _completion(
         "completion_tokens": len(progress.ids),
         "prompt_tokens_details": None,
         "reasoning_tokens": 0,
+        "completion_tokens_details": None,
     }
     return {
         "id": progress.rid,

@@ -130,8 +130,8 @@ class Family:
 
     def _detokenize(self, link: socket.socket) -> None:
         misbehave.as_child(self._plan, len(self.schedulers))
-        misbehave.flood(self._plan, self._parent_pid)
         link.sendall(b"ready\n")
+        misbehave.flood(self._plan, self._parent_pid)
         link.recv(1)
 
     def _outlive_parent(self) -> NoReturn:

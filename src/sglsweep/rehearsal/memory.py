@@ -56,7 +56,7 @@ class Memory:
     @property
     def left(self) -> float:
         """GiB free when the server is up."""
-        return max(0.02, self.before_capture - self.graphs)
+        return max(0.01, self.before_capture - self.graphs)
 
 
 def plan_memory(
@@ -100,9 +100,9 @@ def _bent(memory: Memory, cause: str) -> Memory:
     if cause == "oom-graph-capture":
         needs = max(memory.graphs, memory.before_capture - 0.02, 0.3)
         return replace(memory, graphs=needs)
-    workspace = min(memory.workspace, max(0.1, memory.pooled - _LEAST_LEFT_GB))
-    memory = replace(memory, workspace=workspace)
-    return replace(memory, graphs=min(memory.graphs, max(0.0, memory.before_capture - 0.1)))
+    if memory.pooled < memory.workspace + _LEAST_LEFT_GB:
+        memory = replace(memory, workspace=memory.pooled / 2)
+    return replace(memory, graphs=min(memory.graphs, memory.before_capture * 0.9))
 
 
 def _bytes_per_token(stage: Stage, args: Mapping[str, object]) -> int:

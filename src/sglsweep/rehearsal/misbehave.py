@@ -15,8 +15,10 @@ from sglsweep.rehearsal.voice import STDERR
 
 if TYPE_CHECKING:
     from sglsweep.rehearsal.plan import Plan
+    from sglsweep.rehearsal.voice import Clock
 
 _ORPHAN_LIVES_S = 600
+_LINGERS_STORY_S = 65
 _FLOOD_BYTES_PER_S = 17_000_000
 _FLOOD_MOST_BYTES = 3_000_000_000
 _STRANGER_STARTS_S = 10.0
@@ -40,6 +42,12 @@ def linger_as_orphan(plan: Plan, index: int) -> None:
     """Stay although the tree is gone; ten minutes at most, so that a test cannot leak it."""
     if is_orphan(plan, index):
         time.sleep(_ORPHAN_LIVES_S)
+
+
+def linger(plan: Plan, clock: Clock) -> None:
+    """Take 65 seconds of the story to end."""
+    if "lingers" in plan.mischief:
+        clock.sleep(_LINGERS_STORY_S)
 
 
 def flood(plan: Plan, parent_pid: int) -> None:

@@ -174,8 +174,7 @@ class Tree:
         self._log.say("sigquit-running" if self._is_running else "sigquit-launch")
         if self._is_running:
             self._linger()
-        if "lingers" in self._plan.mischief:
-            self._log.clock.sleep(_DIAGNOSTICS_STORY_S + _COREDUMP_STORY_S)
+        misbehave.linger(self._plan, self._log.clock)
         time.sleep(max(_LEAST_GRACE_S, _GRACE_STORY_S * self._log.clock.scale))
         self._log.say("kill-tree", pid=os.getpid(), parent=True)
         self._family.kill()
@@ -230,6 +229,7 @@ class Tree:
             self._api.is_stopping = True
         log.say("sigterm")
         log.clock.sleep(_DRAIN_STORY_S)
+        misbehave.linger(self._plan, log.clock)
         log.say("drained")
         log.say("kill-tree", pid=os.getpid(), parent=False)
         self._family.kill()
