@@ -26,7 +26,7 @@ EDITION = "2026.11"
 _COMPILED = "compiled.json"
 _SIGNATURE_KEYS = {
     "id", "title", "role", "verdict", "site", "tier", "literals", "pattern", "unless", "phases",
-    "frames", "or_frames", "when", "refines", "fatal", "blames", "next_step", "remedy",
+    "frames", "or_frames", "or_pattern", "when", "refines", "fatal", "blames", "next_step", "remedy",
     "explained_by", "since", "until", "why", "source", "samples",
 }  # fmt: skip
 _ISSUE_KEYS = {"id", "title", "url", "fixed_in", "causes", "when", "evidence", "remedy", "note"}
@@ -123,6 +123,7 @@ def _signature(entry: Mapping[str, Any]) -> Signature:
             phases=tuple(Phase(phase) for phase in entry.get("phases", ())),
             frames=entry.get("frames", ""),
             or_frames=entry.get("or_frames", ""),
+            or_pattern=entry.get("or_pattern", ""),
             when=dict(entry.get("when", {})),
             refines=tuple(entry.get("refines", ())),
             is_fatal=bool(entry.get("fatal", False)),

@@ -63,6 +63,7 @@ class Signature:
         phases: phases in which it holds; empty = all.
         frames: regular expression on the traceback's frames, `path:function` joined by newlines.
         or_frames: the same; where it matches, `phases` and `frames` need not hold.
+        or_pattern: searched in the line's text; where it matches, nothing else needs to hold.
         when: effective flag -> regular expression that its value must match (`model` is the
             architecture or path, `version` SGLang's).
         refines: causes that become this one where `when` holds.
@@ -85,6 +86,7 @@ class Signature:
     phases: tuple[Phase, ...] = ()
     frames: str = ""
     or_frames: str = ""
+    or_pattern: str = ""
     when: Mapping[str, str] = field(default_factory=dict)
     refines: tuple[str, ...] = ()
     is_fatal: bool = False
@@ -107,9 +109,12 @@ class Signature:
         return _filled(self.next_step.get(phase or "", self.next_step.get("", "")), groups)
 
     def groups(self, text: str) -> dict[str, str | None]:
-        """Return the named groups of `pattern` in `text`."""
-        match = compiled(self.pattern).search(text) if self.pattern else None
-        return match.groupdict() if match else {}
+        """Return the named groups of `pattern` and `or_pattern` in `text`."""
+        found: dict[str, str | None] = {}
+        for pattern in filter(None, (self.pattern, self.or_pattern)):
+            if match := compiled(pattern).search(text):
+                found |= match.groupdict()
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

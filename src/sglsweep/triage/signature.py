@@ -70,6 +70,8 @@ def matcher(catalogue: Catalogue, marks: tuple[str, ...]) -> Matcher:
 
 def holds(signature: Signature, text: str, phase: Phase, frames: str) -> bool:
     """Say whether `signature` matches `text`, seen in `phase` under a traceback's `frames`."""
+    if signature.or_pattern and compiled(signature.or_pattern).search(text):
+        return True
     if signature.pattern and not compiled(signature.pattern).search(text):
         return False
     if signature.unless and compiled(signature.unless).search(text):
