@@ -26,8 +26,8 @@ EDITION = "2026.11"
 _COMPILED = "compiled.json"
 _SIGNATURE_KEYS = {
     "id", "title", "role", "verdict", "site", "tier", "literals", "pattern", "unless", "phases",
-    "frames", "or_frames", "or_pattern", "when", "refines", "fatal", "blames", "next_step", "remedy",
-    "explained_by", "since", "until", "why", "source", "samples",
+    "frames", "or_frames", "or_pattern", "when", "refines", "fatal", "blames", "next_step",
+    "remedy", "explained_by", "since", "until", "why", "source", "samples",
 }  # fmt: skip
 _ISSUE_KEYS = {"id", "title", "url", "fixed_in", "causes", "when", "evidence", "remedy", "note"}
 

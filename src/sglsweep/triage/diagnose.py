@@ -90,7 +90,7 @@ def _without_failure(reading: Reading, ending: Ending) -> Diagnosis:
         if status in {-9, -6, -11} and not reading.stop_line:
             return _by_status(status, phase)
         return Diagnosis(
-            Verdict.SERVING, phase, "serving",
+            verdict=Verdict.SERVING, phase=phase, cause="serving",
             line=progress.ready_line or progress.first_decode or progress.last_request,
             evidence="The server is fired up and ready to roll!" if progress.ready_line else "",
             confidence="high" if progress.ready_line and progress.has_answer else "medium",
@@ -98,7 +98,7 @@ def _without_failure(reading: Reading, ending: Ending) -> Diagnosis:
         )  # fmt: skip
     if reading.stop_line:
         return Diagnosis(
-            Verdict.KILLED, phase, "killed-sigterm", line=reading.stop_line,
+            verdict=Verdict.KILLED, phase=phase, cause="killed-sigterm", line=reading.stop_line,
             evidence="SIGTERM received", confidence="medium",
             next_step="Something outside ended the server before it was ready; look at who sent SIGTERM.",
         )  # fmt: skip
@@ -109,11 +109,12 @@ def _without_failure(reading: Reading, ending: Ending) -> Diagnosis:
         return _by_status(status, phase)
     if progress.captured:
         return Diagnosis(
-            Verdict.GRAPH_CAPTURE_OK, phase, "graph-capture-ok", line=progress.first.get(Phase.GRAPH_CAPTURE_DONE),
+            verdict=Verdict.GRAPH_CAPTURE_OK, phase=phase, cause="graph-capture-ok",
+            line=progress.first.get(Phase.GRAPH_CAPTURE_DONE),
             next_step="Graphs are captured; a decode has still to prove the launch.",
         )  # fmt: skip
     return Diagnosis(
-        Verdict.INCOMPLETE, phase, None, confidence="medium",
+        verdict=Verdict.INCOMPLETE, phase=phase, cause=None, confidence="medium",
         next_step="The log ends early without a failure; give the whole log, --exit-status or --silence-s.",
     )  # fmt: skip
 
@@ -139,7 +140,7 @@ def _by_status(status: int, phase: Phase) -> Diagnosis:
     """Say what an exit status alone tells about a log without a failure."""
     verdict, cause, step = _STATUSES.get(status, (Verdict.CRASH, "exit-status", ""))
     return Diagnosis(
-        verdict, phase, cause, evidence=f"exit status {status}", confidence="low",
+        verdict=verdict, phase=phase, cause=cause, evidence=f"exit status {status}", confidence="low",
         next_step=step or "The log names no error; look at the output before it was redirected, and at dmesg.",
     )  # fmt: skip
 
@@ -164,7 +165,8 @@ def _silence(reading: Reading, ending: Ending, phase: Phase) -> Diagnosis | None
     raw = reading.pending.strip() or reading.last_raw
     line = reading.lines + (1 if reading.pending.strip() else 0)
     return Diagnosis(
-        Verdict.HANG, phase, f"silent-{phase.value}", line=line or None, evidence=_last_state(raw), confidence="medium",
+        verdict=Verdict.HANG, phase=phase, cause=f"silent-{phase.value}", line=line or None,
+        evidence=_last_state(raw), confidence="medium",
         next_step=f"Silent for {silence:g} s in {phase.value}, where {limit:g} s is the limit: look at `py-spy dump`, "
         "GPU power (100 % at low power is NCCL waiting) and disk reads.",
     )  # fmt: skip
@@ -270,7 +272,9 @@ def _rank(reading: Reading, event: Event) -> str | None:
     if event.rank:
         return event.rank
     number = event.piece.torch_rank
-    if number is None and (match := re.search(r"\[?\b[Rr]ank (\d+)\b|scheduler_(?:TP)?(\d+)\b", event.piece.text)):
+    if number is None and (
+        match := re.search(r"\[?\b[Rr]ank (\d+)\b|scheduler_(?:TP)?(\d+)\b", event.piece.text)
+    ):
         number = int(match[1] or match[2])
     if number is None:
         return _rank_of_others(reading, event)
@@ -295,7 +299,9 @@ def _rank_of_others(reading: Reading, event: Event) -> str | None:
     others = {
         e.rank or _numbered(reading, e)
         for e in reading.events
-        if e is not event and e.piece.line >= event.piece.line and (e.is_fatal or e.signature and e.signature.role is Role.CASCADE)
+        if e is not event
+        and e.piece.line >= event.piece.line
+        and (e.is_fatal or e.signature and e.signature.role is Role.CASCADE)
         and (e.signature is None or e.signature.tier in {Tier.SYMPTOM, Tier.TRACE})
     } - {None}
     return next(iter(others)) if len(others) == 1 else None
@@ -306,7 +312,9 @@ def _numbered(reading: Reading, event: Event) -> str | None:
     if not match or not reading.ranks:
         return None
     name = f"TP{match[1]}"
-    return name if name in reading.ranks and all(r.startswith("TP") for r in reading.ranks) else None
+    return (
+        name if name in reading.ranks and all(r.startswith("TP") for r in reading.ranks) else None
+    )
 
 
 def _excerpt(event: Event) -> str:
@@ -358,7 +366,9 @@ def _confidence(signature: Signature | None, event: Event, ending: Ending) -> st
     return "high"
 
 
-def _with_issues(diagnosis: Diagnosis, catalogue: Catalogue, context: Mapping[str, str]) -> Diagnosis:
+def _with_issues(
+    diagnosis: Diagnosis, catalogue: Catalogue, context: Mapping[str, str]
+) -> Diagnosis:
     rules = [
         rule
         for rule in catalogue.issues
@@ -378,7 +388,11 @@ def _with_issues(diagnosis: Diagnosis, catalogue: Catalogue, context: Mapping[st
 
 def _suspects(reading: Reading, diagnosis: Diagnosis) -> tuple[Suspect, ...]:
     found = [
-        Suspect(name, event.piece.line, event.piece.text[:300] + (f" ({event.count} times)" if event.count > 1 else ""))
+        Suspect(
+            name,
+            event.piece.line,
+            event.piece.text[:300] + (f" ({event.count} times)" if event.count > 1 else ""),
+        )
         for name, event in reading.suspects.items()
         if name != diagnosis.cause and event.piece.line != diagnosis.line
     ]

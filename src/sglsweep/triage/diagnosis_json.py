@@ -27,7 +27,8 @@ def to_json(diagnosis: Diagnosis, log_name: str) -> dict[str, object]:
         "next_step": diagnosis.next_step,
         "remedy": {"set": dict(diagnosis.remedy)} if diagnosis.remedy else {},
         "known_issues": [
-            {"title": i.title, "url": i.url, "fixed_in": i.fixed_in} for i in diagnosis.known_issues
+            {"title": i.title, "url": i.url, "fixed_in": i.fixed_in}
+            for i in diagnosis.known_issues
         ],
         "sglang_version": diagnosis.sglang_version,
         "requested": dict(diagnosis.requested),

@@ -63,7 +63,9 @@ def parse_server_args(text: str) -> dict[str, Scalar]:
     start = text.find("server_args=")
     if start < 0:
         return {}
-    return {name: _scalar(ast.literal_eval(value)) for name, value in _PAIR.findall(text[start + 12 :])}
+    return {
+        name: _scalar(ast.literal_eval(value)) for name, value in _PAIR.findall(text[start + 12 :])
+    }
 
 
 def _literal_dict(source: str) -> dict[str, Scalar] | None:
@@ -149,9 +151,7 @@ class Resolution:
 
     def copy(self) -> Resolution:
         """Return a copy that can go on by itself."""
-        return Resolution(
-            self.args, dict(self.requested), dict(self.earlier), dict(self.later)
-        )
+        return Resolution(self.args, dict(self.requested), dict(self.earlier), dict(self.later))
 
     def read_args(self, text: str) -> None:
         """Take a line with `server_args=`; the first one counts."""

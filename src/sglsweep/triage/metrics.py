@@ -40,7 +40,9 @@ _SIZED = re.compile(
 )
 _TIMINGS = re.compile(r"Engine startup timings \(s\): (.*)")
 _TIMING = re.compile(r"(\w+)=(-?[\d.]+)")
-_DECODE = re.compile(rb"Decode batch.*?#running-req: (\d+),.*?gen throughput \(token/s\): ([\d.]+)")
+_DECODE = re.compile(
+    rb"Decode batch.*?#running-req: (\d+),.*?gen throughput \(token/s\): ([\d.]+)"
+)
 _PREFILL = re.compile(rb"Prefill batch.*?input throughput \(token/s\): ([\d.]+)")
 _DEVICE = re.compile(r"device_name=([\w-]+?)(?:,|\.json|\b_down)")
 

@@ -63,9 +63,7 @@ def last_answer(block: bytes) -> int:
     return -1
 
 
-_BEGIN = re.compile(
-    r"Capture (?P<kind>[\w -]{1,60}?)(?: \(step \d+\))? begin\b", re.IGNORECASE
-)
+_BEGIN = re.compile(r"Capture (?P<kind>[\w -]{1,60}?)(?: \(step \d+\))? begin\b", re.IGNORECASE)
 _END = re.compile(r"Capture (?P<kind>[\w -]{1,60}?) end\.", re.IGNORECASE)
 _BAR_DONE = re.compile(r"(\d+)/(\d+) \[[^\]]*\]?\s*$")
 _FRAME_PHASES: tuple[tuple[Phase, re.Pattern[str]], ...] = (
@@ -307,12 +305,15 @@ class Progress:
             self.bars[name] = (int(match[1]), int(match[2]))
 
 
-def milestones(progress: Progress, *, has_failed: bool, phase: Phase) -> dict[Milestone, MilestoneState]:
+def milestones(
+    progress: Progress, *, has_failed: bool, phase: Phase
+) -> dict[Milestone, MilestoneState]:
     """Say of each big step whether it was done, failed, or never reached."""
     done = {
         Milestone.WEIGHTS: _is_past(phase, Phase.WEIGHTS_DONE),
         Milestone.KV_CACHE: _is_past(phase, Phase.KV_CACHE),
-        Milestone.GRAPH_CAPTURE: Phase.GRAPH_CAPTURE_DONE in progress.first and phase is not Phase.GRAPH_CAPTURE,
+        Milestone.GRAPH_CAPTURE: Phase.GRAPH_CAPTURE_DONE in progress.first
+        and phase is not Phase.GRAPH_CAPTURE,
         Milestone.WARMUP: _is_past(phase, Phase.READY),
         Milestone.READY: bool(progress.ready_line) or phase is Phase.DECODE,
         Milestone.DECODE: phase is Phase.DECODE and not has_failed,

@@ -32,7 +32,11 @@ COMPILING_MARKS = (
     "Loading JIT ops", "flashinfer.jit", "[AutoTuner]", "JIT compil", "aiter] build", "start build [", "[aiter] start",
     "Compiling DeepGEMM", "JIT Pre-Compile", "Building extension", "ninja: Entering directory",
 )  # fmt: skip
-COMPILED_MARKS = ("FlashInfer autotune completed", "Finished loading JIT ops", "DeepGEMM JIT Pre-Compile finished")
+COMPILED_MARKS = (
+    "FlashInfer autotune completed",
+    "Finished loading JIT ops",
+    "DeepGEMM JIT Pre-Compile finished",
+)
 
 MARKS = tuple(
     dict.fromkeys(
@@ -55,7 +59,9 @@ MARKS = tuple(
     )
 )
 _BAR = re.compile(r"\|?\s(\d+)/(\d+) \[")
-_VERSION = re.compile(r"(?:sglang(?: version|==|-)?[ :=v]{1,3}|lmsysorg/sglang:v|'version': ')(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)")
+_VERSION = re.compile(
+    r"(?:sglang(?: version|==|-)?[ :=v]{1,3}|lmsysorg/sglang:v|'version': ')(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)"
+)
 
 
 @dataclass(slots=True)
@@ -167,7 +173,9 @@ class Reading:
         copy.traces = list(twins.values())
         copy.open = [twins[id(t)] for t in self.open]
         copy.trailing = twins[id(self.trailing)] if self.trailing else None
-        twin_events = {id(e): replace(e, trace=twins[id(e.trace)] if e.trace else None) for e in self.events}
+        twin_events = {
+            id(e): replace(e, trace=twins[id(e.trace)] if e.trace else None) for e in self.events
+        }
         copy.events = list(twin_events.values())
         copy._seen = {k: twin_events[id(e)] for k, e in self._seen.items() if id(e) in twin_events}
         copy.suspects = dict(self.suspects)
@@ -268,7 +276,9 @@ class Reading:
         if progress.has_answer:
             at = milestones.last_answer(block)
             if at >= 0:
-                progress.last_request = max(progress.last_request, total - block.count(b"\n", at) + 1)
+                progress.last_request = max(
+                    progress.last_request, total - block.count(b"\n", at) + 1
+                )
 
     def _remember_last(self, block: bytes) -> None:
         """Keep the block's last line that is not empty: what the server did last."""
@@ -301,7 +311,9 @@ class Reading:
             self._close_traces(piece)
         self._read_marks(piece, marks)
         trace = self._read_trace(piece, marks)
-        is_exception = trace is not None and bool(trace.exceptions) and trace.exceptions[-1][1] is piece
+        is_exception = (
+            trace is not None and bool(trace.exceptions) and trace.exceptions[-1][1] is piece
+        )
         if trace is None and self._is_lone_exception(piece, marks):
             is_exception = True
         self._judge(piece, candidates, trace or self.trailing_of(piece), is_exception=is_exception)
@@ -331,7 +343,9 @@ class Reading:
             self.stop_line = self.stop_line or piece.line
         if OTHER_NODE in marks:
             self.progress.is_other_node = True
-        self._began_compiling = not marks.isdisjoint(COMPILING_MARKS) and marks.isdisjoint(COMPILED_MARKS)
+        self._began_compiling = not marks.isdisjoint(COMPILING_MARKS) and marks.isdisjoint(
+            COMPILED_MARKS
+        )
         if self.version is None and ("sglang" in piece.text or "'version'" in piece.text):
             match = _VERSION.search(piece.text)
             self.version = match[1] if match else None
@@ -340,9 +354,7 @@ class Reading:
         """End what the same process wrote before this new record of its own."""
         self.trailing = None
         self.open = [
-            t
-            for t in self.open
-            if t.head.rank != piece.rank or t.head.wrapper != piece.wrapper
+            t for t in self.open if t.head.rank != piece.rank or t.head.wrapper != piece.wrapper
         ]
 
     def _read_trace(self, piece: Piece, marks: set[str]) -> traceback.Trace | None:
@@ -352,7 +364,12 @@ class Reading:
             self.trailing = None
         if not marks.isdisjoint(traceback.CHAIN):
             return self._chain(piece)
-        if traceback.HEAD in marks or traceback.HIT in marks or traceback.WARMUP in marks or traceback.CHILD in marks:
+        if (
+            traceback.HEAD in marks
+            or traceback.HIT in marks
+            or traceback.WARMUP in marks
+            or traceback.CHILD in marks
+        ):
             return self._begin_trace(piece, marks)
         if traceback.FRAME in marks or piece.text.lstrip().startswith('File "'):
             return self._frame(piece)
@@ -389,7 +406,12 @@ class Reading:
                 self.open.append(trace)
             trace.is_open, trace.last_line = True, piece.line
             return trace
-        if self.open and self.open[-1].is_fatal and not self.open[-1].frames and self.open[-1].last_line >= piece.line - 2:  # noqa: PLR2004 - a blank line may stand between
+        if (
+            self.open
+            and self.open[-1].is_fatal
+            and not self.open[-1].frames
+            and self.open[-1].last_line >= piece.line - 2
+        ):  # noqa: PLR2004 - a blank line may stand between
             self.open[-1].last_line = piece.line
             return self.open[-1]
         return None
@@ -402,7 +424,14 @@ class Reading:
         )
 
     def _chain(self, piece: Piece) -> traceback.Trace | None:
-        last = next((t for t in reversed(self.traces) if t.head.wrapper == piece.wrapper or not t.head.wrapper), None)
+        last = next(
+            (
+                t
+                for t in reversed(self.traces)
+                if t.head.wrapper == piece.wrapper or not t.head.wrapper
+            ),
+            None,
+        )
         if last is None or piece.line - last.last_line > traceback.REACH:
             return None
         last.section += 1
@@ -441,13 +470,22 @@ class Reading:
     # -- judgement of one piece ------------------------------------------------------------------
 
     def _judge(
-        self, piece: Piece, candidates: list[Signature], trace: traceback.Trace | None, *, is_exception: bool
+        self,
+        piece: Piece,
+        candidates: list[Signature],
+        trace: traceback.Trace | None,
+        *,
+        is_exception: bool,
     ) -> None:
         if trace is not None and trace.is_ignored:
             return
         frames = trace.where if trace else ""
         phase = self._phase(trace)
-        matched = [s for s in candidates if holds(s, piece.text, phase, frames) and (is_exception or s.site != "exception")]
+        matched = [
+            s
+            for s in candidates
+            if holds(s, piece.text, phase, frames) and (is_exception or s.site != "exception")
+        ]
         if is_exception and not any(s.role is not Role.ADVICE for s in matched):
             matched += [s for s in self._matcher.free if holds(s, piece.text, phase, frames)]
         signature = best(matched)
@@ -482,7 +520,13 @@ class Reading:
         else:
             self.suspects[signature.id] = replace(known, count=known.count + 1)
 
-    def _add(self, piece: Piece, signature: Signature | None, trace: traceback.Trace | None, phase: Phase) -> None:
+    def _add(
+        self,
+        piece: Piece,
+        signature: Signature | None,
+        trace: traceback.Trace | None,
+        phase: Phase,
+    ) -> None:
         event = self._event(piece, signature, trace, phase)
         key = (signature.id if signature else piece.text[:200], event.rank or "")
         known = self._seen.get(key)
@@ -495,7 +539,13 @@ class Reading:
         if len(self.events) < MAX_EVENTS:
             self.events.append(event)
 
-    def _event(self, piece: Piece, signature: Signature | None, trace: traceback.Trace | None, phase: Phase) -> Event:
+    def _event(
+        self,
+        piece: Piece,
+        signature: Signature | None,
+        trace: traceback.Trace | None,
+        phase: Phase,
+    ) -> Event:
         is_fatal = bool(trace and trace.is_fatal) or bool(signature and signature.is_fatal)
         rank, stamp = piece.rank, piece.stamp
         if trace is not None and not piece.is_headed:

@@ -47,10 +47,10 @@ _DICT_CONFIG = re.compile(
     rf"(?: -)? (?:\d+ )?(?:\[ ?(?P<ranks>{_RANKS})?[^\]\n]{{0,80}}\] ?)?"
 )
 _ISO_LEVEL = re.compile(r" ?(?:DEBUG|INFO|WARN|WARNING|ERROR) [\w.]+: ")
-_LEVEL = re.compile(
-    r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)(?:: +| \S{1,80}\.py:\d+: |:[\w.]+:)"
+_LEVEL = re.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)(?:: +| \S{1,80}\.py:\d+: |:[\w.]+:)")
+_GLUED = re.compile(
+    r"(?<=.)(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z][\w-]*)*\] )", re.DOTALL
 )
-_GLUED = re.compile(r"(?<=.)(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z][\w-]*)*\] )", re.DOTALL)
 _STAMP_IN_WRAPPER = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)")
 _JSON_KEYS = ("log", "message", "msg", "MESSAGE", "line", "text", "content")
 
@@ -103,8 +103,15 @@ def _of_segment(line: int, segment: str) -> list[Piece]:
     if rest.startswith("{"):
         inner = _json_text(rest)
         if inner is not None:
-            parts = [p for part in inner.replace("\r", "\n").split("\n") for p in [_ANSI.sub("", part)] if p.strip()]
-            return [piece for part in parts for piece in _of_text(line, part, part, wrapper, stamp)]
+            parts = [
+                p
+                for part in inner.replace("\r", "\n").split("\n")
+                for p in [_ANSI.sub("", part)]
+                if p.strip()
+            ]
+            return [
+                piece for part in parts for piece in _of_text(line, part, part, wrapper, stamp)
+            ]
     return _of_text(line, segment[:MAX_PIECE], rest[:MAX_PIECE], wrapper, stamp)
 
 

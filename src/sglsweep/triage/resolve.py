@@ -120,7 +120,13 @@ def _is_one_event(event: Event, anchor: Event) -> bool:
     if event.trace is not None and event.trace is anchor.trace:
         return True
     distance = _seconds(event.stamp), _seconds(anchor.stamp)
-    if distance[0] is not None and distance[1] is not None and event.stamp and anchor.stamp and len(event.stamp) == len(anchor.stamp):
+    if (
+        distance[0] is not None
+        and distance[1] is not None
+        and event.stamp
+        and anchor.stamp
+        and len(event.stamp) == len(anchor.stamp)
+    ):
         return abs(distance[0] - distance[1]) <= WINDOW_S
     return abs(event.piece.line - anchor.piece.line) <= WINDOW_LINES
 

@@ -95,7 +95,9 @@ class Trace:
     def _is_the_end_of_a_process(self) -> bool:
         last = self.frames[-1]
         return bool(_LOOP.search(last)) or (
-            not self.head.is_headed and bool(_MAIN.search(last)) and self.head.text.startswith(HEAD)
+            not self.head.is_headed
+            and bool(_MAIN.search(last))
+            and self.head.text.startswith(HEAD)
         )
 
     def end_section(self, piece: Piece) -> None:
