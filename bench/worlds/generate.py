@@ -16,7 +16,7 @@ from random import Random
 
 import yaml
 
-from sglsweep.rehearsal.world import deciding_rules, effective_cells
+from sglsweep.rehearsal.whole import deciding_rules, effective_cells
 from sglsweep.rehearsal.world_file import parse_world
 
 AXES: dict[str, list[str]] = {

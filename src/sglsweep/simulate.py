@@ -9,7 +9,8 @@ from sglsweep.matrix import spell
 from sglsweep.plan import blame, strategies
 from sglsweep.plan.goal import Goal, goal_reached
 from sglsweep.plan.strategy import Evidence, Finish
-from sglsweep.rehearsal.world import deciding_rules, effective_cells, evaluate
+from sglsweep.rehearsal.whole import deciding_rules, effective_cells
+from sglsweep.rehearsal.world import evaluate
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from sglsweep.cli.simulate import simulate
 from sglsweep.errors import ConfigError
 from sglsweep.plan.goal import Goal
-from sglsweep.rehearsal.world import effective_cells
+from sglsweep.rehearsal.whole import effective_cells
 from sglsweep.rehearsal.world_file import parse_world
 from sglsweep.simulate import Terms, minimal_failing, play
 

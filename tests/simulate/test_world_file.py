@@ -8,11 +8,8 @@ import pytest
 
 from sglsweep.errors import ConfigError
 from sglsweep.matrix import Cell
-from sglsweep.rehearsal.world import (
-    deciding_rules,
-    effective_cells,
-    evaluate,
-)
+from sglsweep.rehearsal.whole import deciding_rules, effective_cells
+from sglsweep.rehearsal.world import evaluate
 from sglsweep.rehearsal.world_file import load_world, parse_world
 from sglsweep.verdict import Phase, Verdict
 

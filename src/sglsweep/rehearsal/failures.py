@@ -50,12 +50,15 @@ def failures() -> tuple[Failure, ...]:
     return tuple(_failure(entry) for entry in yaml.load(text, Loader=_Loader))  # noqa: S506
 
 
-def failure_for(truth: Truth) -> Failure | None:
-    """Return how a launch's end looks; None where it serves."""
+def failure_for(truth: Truth, shows: str = "") -> Failure | None:
+    """Return how a launch's end looks; None where it serves.
+
+    `shows` is the cause whose look is taken; "" for the truth's own.
+    """
     if truth.verdict in {Verdict.SERVING, Verdict.GRAPH_CAPTURE_OK, Verdict.INCOMPLETE}:
         return None
     alike = [f for f in failures() if f.verdict == truth.verdict]
-    by_cause = [f for f in failures() if truth.cause in f.cause]
+    by_cause = [f for f in failures() if (shows or truth.cause) in f.cause]
     in_phase = [f for f in alike if truth.phase in f.phases]
     return next(iter(by_cause or in_phase or alike))
 

@@ -69,7 +69,7 @@ def decide(settings: Settings, environment: Mapping[str, str]) -> Plan:
     rule = deciding_rule(world, effective)
     extra = settings.extras[world.rules.index(rule)] if rule else None
     mischief = (*settings.mischief, *(extra.mischief if extra else ()))
-    truth, failure, at = _fate(truth, mischief)
+    truth, failure, at = _fate(truth, mischief, extra.shows if extra else "")
     args = resolve(arguments, effective, stage)
     sizes = graph_sizes(args, int(str(args["max_running_requests"] or 2048)))
     cause = failure.cause[0] if failure else ""
@@ -87,7 +87,9 @@ def decide(settings: Settings, environment: Mapping[str, str]) -> Plan:
     )
 
 
-def _fate(truth: Truth, mischief: tuple[str, ...]) -> tuple[Truth, Failure | None, str]:
+def _fate(
+    truth: Truth, mischief: tuple[str, ...], shows: str
+) -> tuple[Truth, Failure | None, str]:
     """Return the truth with bad behaviour that decides the end put on top of it."""
     for name in mischief:
         if name in _HANGS:
@@ -98,7 +100,7 @@ def _fate(truth: Truth, mischief: tuple[str, ...]) -> tuple[Truth, Failure | Non
         if name.startswith("dies-at-step"):
             step = Truth(Verdict.CRASH, Phase.DECODE, "crash")
             return step, failure_for(step), name.partition("=")[2] or "1"
-    failure = failure_for(truth)
+    failure = failure_for(truth, shows)
     if failure is not None and failure.kind == "garbage":
         truth = replace(truth, phase=Phase.DECODE)
     return truth, failure, failure.at if failure else ""

@@ -96,10 +96,12 @@ class RuleExtra:
 
     Attributes:
         at: what a request must be like to set the failure off; "" leaves it to the cause.
+        shows: which entry of failures.yaml it looks like; "" leaves it to the cause.
         mischief: bad behaviour of the cells that this rule decides.
     """
 
     at: str = ""
+    shows: str = ""
     mischief: tuple[str, ...] = ()
 
 
@@ -174,7 +176,11 @@ def _extra(rule: Mapping[str, object], where: str) -> RuleExtra:
     found = rule.get("mischief") or []
     names = [found] if isinstance(found, str) else found
     assert isinstance(names, list)  # noqa: S101 - a list or a word; anything else is a slip
-    return RuleExtra(str(rule.get("at") or ""), _mischief(names, f"{where}: mischief"))
+    return RuleExtra(
+        at=str(rule.get("at") or ""),
+        shows=str(rule.get("shows") or ""),
+        mischief=_mischief(names, f"{where}: mischief"),
+    )
 
 
 def _mischief(names: Sequence[str], where: str) -> tuple[str, ...]:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 E = TypeVar("E", bound="StrEnum")
 
-# `rehearsal`, `at` and `mischief` speak to the rehearsal server alone (settings.py reads them).
+# `rehearsal`, `at`, `shows` and `mischief` speak to the rehearsal server alone (settings.py).
 _KEYS = ("axes", "resolve", "rules", "flake", "rehearsal")
-_RULE_KEYS = ("when", "verdict", "cause", "phase", "blames", "at", "mischief")
+_RULE_KEYS = ("when", "verdict", "cause", "phase", "blames", "at", "shows", "mischief")
 _YES_NO = frozenset({"yes", "no", "on", "off", "y", "n"})
 _LARGEST = 2_000_000
 
