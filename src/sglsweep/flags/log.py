@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sglsweep.flags.table import FlagValue
 
 _ARGUMENTS = re.compile(r"server_args=(?:ServerArgs\((?P<call>.*)\)|(?P<mapping>\{.*\}))")
+_OBJECT = re.compile(r"([=:] ?)<[^<>]*>")  # the repr of an enum or an object
 # `server_args` holds every field, derived ones too. These are what people set by hand; a derived
 # value among them is said to be one in the file's comment.
 _SET_BY_HAND = [
@@ -96,7 +97,7 @@ def _commands(text: str) -> Iterator[ParsedCommand]:
 
 def _fields(found: re.Match[str]) -> dict[str, object] | None:
     """Return the literals among the arguments; an enum or an object is left out."""
-    source = found["mapping"] or f"f({found['call']})"
+    source = _OBJECT.sub(r"\1None", found["mapping"] or f"f({found['call']})")
     try:
         tree = ast.parse(source, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):

@@ -89,7 +89,7 @@ class _Draft:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.text = text.replace("\r\n", "\n")
+        self.text = text
         self.at = 0
         self.line = 1
         self.variables: dict[str, Word] = {}
@@ -133,12 +133,22 @@ class _Reader:
         self.line += taken.count("\n")
         return taken
 
+    def _continues(self) -> bool:
+        """Step over a backslash that ends its line, whatever ends lines here."""
+        for ending in ("\\\n", "\\\r\n"):
+            if self._peek(ending):
+                self._take(len(ending))
+                return True
+        return False
+
     def _statement(self) -> list[Word]:
         words: list[Word] = []
         while self.at < len(self.text):
             char = self.text[self.at]
-            if char in _SPACES or self._peek("\\\n"):
-                self._take(2 if char == "\\" else 1)
+            if char in _SPACES:
+                self._take()
+            elif char == "\\" and self._continues():
+                continue
             elif char == "#":
                 self._skip_line()
             elif redirection := _REDIRECTION.match(self.text, self.at):
@@ -195,9 +205,9 @@ class _Reader:
         elif char == '"':
             self._double(draft)
         elif char == "\\":
-            self._take()
-            escaped = self._take()
-            draft.add("" if escaped == "\n" else escaped)
+            if not self._continues():
+                self._take()
+                draft.add(self._take())
         elif char in "$`":
             self._expand(draft, is_quoted=False)
         else:
@@ -241,8 +251,8 @@ class _Reader:
                 self._skip_line()
             elif char in _SPACES or char in _BREAKS:
                 self._take()
-            elif self._peek("\\\n"):
-                self._take(2)
+            elif char == "\\" and self._continues():
+                continue
             else:
                 items += self._word()
         self._take()
