@@ -16,7 +16,7 @@ CAUSE = Terminal(line=42, text="torch.OutOfMemoryError: CUDA", signature="x", is
 CASCADE = Terminal(line=40, text="Received sigquit", signature="y", is_cascade=True)
 
 
-def weights(**settings: Any) -> Launch:
+def weights(**settings: Any) -> Launch:  # noqa: ANN401 - fields of Launch
     launch = Launch(**settings)
     launch.says("Load weight begin. avail mem=94.08 GB", phase=Phase.WEIGHTS)
     return launch

@@ -1,0 +1,122 @@
+"""The proof against real SGLang on this machine's CPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from models import make_gpt2
+from probe.asker import Asker
+from sglsweep import catalogue
+from sglsweep.attempt import End, StepState
+from sglsweep.catalogue import limits
+from sglsweep.probe.proof import ProbeSettings, Session, from_launch, prove
+from sglsweep.triage.follow import Follower
+from sglsweep.verdict import Verdict
+from sglsweep.watch import ReadyForProof, Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+CONFIG = {"vocab_size": 512, "bos_token_id": 0, "eos_token_id": 2}
+
+
+@pytest.fixture(scope="session")
+def sglang() -> Path:
+    named = os.environ.get("SGLSWEEP_SGLANG_PYTHON")
+    python = Path(named) if named else Path(__file__).parents[2] / ".sglang-cpu/bin/python"
+    if not python.exists():
+        pytest.skip(f"no SGLang: set SGLSWEEP_SGLANG_PYTHON, or install one at {python}")
+    return python
+
+
+@contextmanager
+def serving(python: Path, folder: Path, mode: str, *flags: str) -> Iterator[int]:
+    """Launch a tiny model and watch it, as a sweep does, until it is ready for the proof."""
+    model = make_gpt2(python, folder / mode, mode)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    argv = [python, "-m", "sglang.launch_server", "--model-path", model, "--device", "cpu"]
+    argv += ["--port", port, "--max-total-tokens", 8192, "--chunked-prefill-size", 512]
+    log = folder / "log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            [str(word) for word in (*argv, "--sleep-on-idle", *flags)],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+    try:
+        wait_until_ready(server, log)
+        yield port
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def wait_until_ready(server: subprocess.Popen[bytes], log: Path) -> None:
+    follower, offset = Follower(catalogue.load()), 0
+    watcher = Watcher(limits.load(), started_at=time.monotonic())
+    while True:
+        status = server.poll()
+        chunk = log.read_bytes()[offset:]
+        follower.feed(chunk)
+        offset += len(chunk)
+        seen = watcher.observe(
+            time.monotonic(), follower, None, server_alive=status is None, exit_status=status
+        )
+        assert not isinstance(seen, End), seen
+        if isinstance(seen, ReadyForProof):
+            return
+        time.sleep(0.2)
+
+
+def proven(port: int, *, has_random_weights: bool = False) -> Session:
+    settings = ProbeSettings(has_random_weights=has_random_weights)
+    return prove(from_launch({}, CONFIG, settings=settings), Asker(port))
+
+
+def test_a_healthy_server_is_proven(sglang: Path, tmp_path: Path) -> None:
+    with serving(sglang, tmp_path, "ok") as port:
+        session = proven(port)
+    states = {s.name: s.state for s in session.proof.steps}
+    assert session.proof.holds, session.proof
+    for name in ("sampled", "two-at-once", "prefix-hit", "chunked-prefill", "load", "batch"):
+        assert states[name] is StepState.OK, session.proof
+    assert session.proof.tokens_per_s
+    assert session.server_info["max_total_num_tokens"] == 8192
+
+
+def test_a_model_of_nans_is_healthy_to_curl_and_garbage_to_the_proof(
+    sglang: Path, tmp_path: Path
+) -> None:
+    with serving(sglang, tmp_path, "nan") as port:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=30) as health:
+            assert health.status == 200
+        strict = proven(port).proof
+        lenient = proven(port, has_random_weights=True).proof
+    assert strict.first_failure is not None
+    assert strict.first_failure.verdict is Verdict.GARBAGE_OUTPUT
+    assert strict.first_failure.name == "sampled"
+    assert "token id 0 in all of 48 tokens" in strict.first_failure.detail
+    assert lenient.holds, lenient
+
+
+def test_weights_that_were_never_loaded_are_known_as_such(sglang: Path, tmp_path: Path) -> None:
+    with serving(sglang, tmp_path, "ok", "--load-format", "dummy") as port:
+        session = proven(port)
+    assert session.target.has_random_weights
+    assert session.proof.holds, session.proof
