@@ -12,7 +12,7 @@ from sglsweep.attempt import End, EndKind, Outcome, Timings
 from sglsweep.clock import stamp
 from sglsweep.conclude import conclude, ending_of
 from sglsweep.equal import equal_outcome
-from sglsweep.errors import HostError, StorageError
+from sglsweep.errors import HostError, HostUnreachable
 from sglsweep.events import Ended, Note, Progress, Started
 from sglsweep.prove import prove
 from sglsweep.triage.ending import Ending
@@ -179,8 +179,10 @@ class Drive:
         except KeyboardInterrupt:
             self.conclude(_stopped_by_user())
             raise
-        except StorageError:
-            # Nothing more can be recorded: leave no server behind that nobody follows.
+        except HostUnreachable:
+            raise
+        except Exception:
+            # A full disk, or a fault of our own: leave no server behind that nobody follows.
             with suppress(HostError):
                 self.launched.stop(is_ready=self._ready_at is not None)
             raise

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sglsweep import catalogue
 from sglsweep.config.hosts import HostConfig, load_host
 from sglsweep.config.sweep import Sweep, load_sweep
-from sglsweep.errors import ConfigError, HostError
+from sglsweep.errors import ConfigError, HostError, HostUnreachable
 from sglsweep.expand import Expanded, expand
 from sglsweep.flags import FlagTable
 from sglsweep.hosts.local import LocalHost
@@ -117,6 +117,8 @@ def keeper_python(host: Host, config: HostConfig) -> str:
     for python in wanted:
         try:
             answer = host.run([python, "-c", "import sys; print(sys.version_info >= (3, 8))"])
+        except HostUnreachable:
+            raise
         except HostError as error:
             said = error.message
             continue
