@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import ProofStep, StepState
 from sglsweep.probe import steps
 from sglsweep.probe.latency import wave_numbers
 from sglsweep.probe.reading import Generation, generation, vectors
+from sglsweep.probe.refusals import OK, Context, error_status, refused, words
 from sglsweep.probe.sanity import degenerate, disagreement, is_chance, language_score, quote
+from sglsweep.probe.steps import failed, ok, suspect
 from sglsweep.probe.target import with_server_words
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sglsweep.keeper_files import HttpResponse, Listener
+    from sglsweep.keeper_files import HttpResponse
     from sglsweep.probe.steps import ProofStepPlan
     from sglsweep.probe.target import Target
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """What is known beside the answers, at the moment they came.
-
-    Attributes:
-        listener: who holds the port; None where nobody could tell.
-        server_alive: the server's parent still lives.
-        log_is_fatal: the log got a terminal line while this step was asked.
-        elapsed_s: how long the whole step took.
-    """
-
-    target: Target
-    listener: Listener | None = None
-    server_alive: bool = True
-    log_is_fatal: bool = False
-    elapsed_s: float = 0.0
 
 
 def judge(step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context) -> ProofStep:
@@ -46,194 +30,37 @@ def judge(step: ProofStepPlan, responses: Sequence[HttpResponse], context: Conte
             name=step.name, state=StepState.NOT_APPLICABLE, detail=step.not_applicable
         )
     if step.unmet:
-        return _failed(
+        return failed(
             step,
             step.unmet,
             verdict=step.unmet_verdict,
             cause=step.unmet_cause,
             next_step=step.next_step,
         )
-    judged = _refused(step, responses, context) or _JUDGES[step.name](step, responses, context)
+    judged = refused(step, responses, context) or _JUDGES[step.name](step, responses, context)
     elapsed = context.elapsed_s or max((r.elapsed_s for r in responses), default=0.0)
     return replace(judged, elapsed_s=round(elapsed, 3))
 
 
-def _failed(  # noqa: PLR0913 - all by name
-    step: ProofStepPlan,
-    detail: str,
-    *,
-    verdict: Verdict | None,
-    evidence: str = "",
-    cause: str | None = None,
-    next_step: str = "",
-) -> ProofStep:
-    return ProofStep(
-        name=step.name,
-        state=StepState.FAILED,
-        detail=detail,
-        verdict=verdict,
-        evidence=evidence,
-        cause=cause,
-        next_step=next_step,
-    )
-
-
-def _ok(step: ProofStepPlan, detail: str, numbers: dict[str, float] | None = None) -> ProofStep:
-    return ProofStep(name=step.name, state=StepState.OK, detail=detail, numbers=numbers or {})
-
-
-def _suspect(step: ProofStepPlan, detail: str, evidence: str = "") -> ProofStep:
-    return ProofStep(name=step.name, state=StepState.SUSPECT, detail=detail, evidence=evidence)
-
-
-# -- no answer, or none that is the model's ---------------------------------------------------
-
-
-def _refused(
-    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
-) -> ProofStep | None:
-    """Judge what is the same for every step; None if there are answers to look at."""
-    return (
-        _not_ours(step, context)
-        or _died(step, responses, context)
-        or _timed_out(step, responses)
-        or _server_error(step, responses)
-        or _client_error(step, responses)
-    )
-
-
-def _not_ours(step: ProofStepPlan, context: Context) -> ProofStep | None:
-    holder = context.listener
-    # A port that nobody holds is a server that died: the answers or the log tell.
-    if holder is None or holder.is_ours or holder.pid is None:
-        return None
-    return _failed(
-        step,
-        f"the port belongs to pid {holder.pid} ({holder.title or 'unknown'}), not to this attempt",
-        verdict=Verdict.ENV_ERROR,
-        cause="port-in-use",
-        next_step="Stop that process, or choose another port.",
-    )
-
-
-def _died(
-    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
-) -> ProofStep | None:
-    if context.log_is_fatal:
-        return _failed(step, f"died in {step.says}: see the log", verdict=None)
-    dead = next((r for r in responses if r.error not in {None, "timeout"}), None)
-    if dead is not None:
-        said = dead.error or "no answer"
-        return _failed(step, f"died in {step.says}: {said}", verdict=None, evidence=said)
-    if len(responses) < len(step.requests):
-        missing = len(step.requests) - len(responses)
-        return _failed(
-            step,
-            f"died in {step.says}: {missing} of {len(step.requests)} requests have no answer",
-            verdict=None,
-        )
-    if not context.server_alive:
-        return _failed(step, f"died in {step.says}", verdict=None)
-    return None
-
-
-def _timed_out(step: ProofStepPlan, responses: Sequence[HttpResponse]) -> ProofStep | None:
-    late = [r for r in responses if r.error == "timeout"]
-    if not late:
-        return None
-    whose = "no answer" if len(responses) == 1 else f"{len(late)} of {len(responses)} not answered"
-    waited = max(r.elapsed_s for r in late)
-    return _failed(
-        step,
-        f"hung in {step.says}: {whose} within {waited:.0f} s",
-        verdict=Verdict.HANG,
-        next_step="Look where the ranks stand (py-spy dump of the schedulers) before it is"
-        " stopped; then change the backend that this step exercises.",
-    )
-
-
-_OK, _CLIENT_ERROR, _SERVER_ERROR, _UNAVAILABLE = 200, 400, 500, 503
-
-
-def _error_status(response: HttpResponse) -> int:
-    """Return the status, also of a refusal that came inside a 200 (streams, aborts)."""
-    if response.status != _OK:
-        return response.status or 0
-    answer = generation(response) if '"abort"' in response.body or _is_error(response) else None
-    if answer is None or answer.finish != "abort":
-        return _OK
-    return answer.complaint_status or _SERVER_ERROR
-
-
-def _is_error(response: HttpResponse) -> bool:
-    return '"error"' in response.body
-
-
-def _words(response: HttpResponse) -> str:
-    answer = generation(response)
-    said = answer.complaint if answer is not None and answer.complaint else response.body
-    return " ".join(said.split())[:300]
-
-
-def _is_queue_full(response: HttpResponse) -> bool:
-    """A full queue is the probe asking too much (`max-queued-requests`), not a fault."""
-    return _error_status(response) == _UNAVAILABLE and "queue is full" in response.body
-
-
-def _server_error(step: ProofStepPlan, responses: Sequence[HttpResponse]) -> ProofStep | None:
-    bad = next(
-        (r for r in responses if _error_status(r) >= _SERVER_ERROR and not _is_queue_full(r)),
-        None,
-    )
-    if bad is None:
-        return None
-    if step.name == steps.SERVER_INFO:
-        # A value that the endpoint cannot write as JSON says nothing about the model.
-        return _suspect(step, f"HTTP {_error_status(bad)}", _words(bad))
-    return _failed(
-        step,
-        f"HTTP {_error_status(bad)} in {step.says}",
-        verdict=Verdict.CRASH,
-        evidence=_words(bad),
-        next_step="Read the traceback in the server's log; relaunch with --explain for its"
-        " true place.",
-    )
-
-
-def _client_error(step: ProofStepPlan, responses: Sequence[HttpResponse]) -> ProofStep | None:
-    refused = [r for r in responses if _error_status(r) != _OK]
-    if not refused or len(refused) < len(responses):
-        return None
-    status, words = _error_status(refused[0]), _words(refused[0])
-    said = f"the server refused the probe: HTTP {status}: {words}"
-    if status in {401, 403}:
-        said = f"HTTP {status}: the server wants its API key"
-    state = StepState.NOT_RUN if step.name in steps.CORE else StepState.NOT_APPLICABLE
-    return ProofStep(name=step.name, state=state, detail=said, evidence=words)
-
-
-# -- answers -----------------------------------------------------------------------------------
-
-
 def _answered(responses: Sequence[HttpResponse]) -> list[Generation]:
-    answers = [generation(r) for r in responses if _error_status(r) == _OK]
+    answers = [generation(r) for r in responses if error_status(r) == OK]
     return [a for a in answers if a is not None]
 
 
 def _judge_answers(
     step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
 ) -> ProofStep:
-    target = with_server_words(context.target, [r.body for r in responses if r.status == _OK])
+    target = with_server_words(context.target, [r.body for r in responses if r.status == OK])
     holder = context.listener
     where = f"pid {holder.pid} listens on {holder.address}" if holder and holder.pid else "answers"
     kind = "" if target.is_generation else "; the model does not generate text"
-    return _ok(step, where + kind)
+    return ok(step, where + kind)
 
 
 def _judge_server_info(
     step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
 ) -> ProofStep:
-    target = with_server_words(context.target, [r.body for r in responses if r.status == _OK])
+    target = with_server_words(context.target, [r.body for r in responses if r.status == OK])
     numbers = {
         "context": target.context,
         "kv_tokens": target.pool,
@@ -241,7 +68,7 @@ def _judge_server_info(
     }
     known = {name: float(value) for name, value in numbers.items() if value is not None}
     said = ", ".join(f"{name.replace('_', ' ')} {value:,.0f}" for name, value in known.items())
-    return _ok(step, said or "answers", known)
+    return ok(step, said or "answers", known)
 
 
 def _judge_text(
@@ -254,7 +81,7 @@ def _judge_text(
     return (
         _collapsed(step, answers, context.target)
         or _cut_short(step, answers)
-        or _ok(step, _sizes(answers))
+        or ok(step, _sizes(answers))
     )
 
 
@@ -287,14 +114,14 @@ def _collapsed(
     if is_sure:
         return _garbage(step, said, shown, target)
     kind = "sampled once" if step.is_sampled else "greedy"
-    return _suspect(step, f"{said} ({kind}: no proof of a fault)", quote(shown))
+    return suspect(step, f"{said} ({kind}: no proof of a fault)", quote(shown))
 
 
 def _garbage(step: ProofStepPlan, said: str, shown: Generation, target: Target) -> ProofStep:
     if target.has_random_weights:
         # Uninitialised packed weights may hold anything, NaN included: no fault of the flags.
-        return _suspect(step, f"{said}; the weights are random, which may be why", quote(shown))
-    return _failed(
+        return suspect(step, f"{said}; the weights are random, which may be why", quote(shown))
+    return failed(
         step,
         f"garbage in {step.says}: {said}",
         verdict=Verdict.GARBAGE_OUTPUT,
@@ -306,7 +133,7 @@ def _cut_short(step: ProofStepPlan, answers: Sequence[Generation]) -> ProofStep 
     short = next((a for a in answers if a.completion_tokens < step.tokens), None)
     if short is None or not step.tokens:
         return None
-    return _suspect(
+    return suspect(
         step,
         f"stopped after {short.completion_tokens} of {step.tokens} tokens"
         f" ({short.finish or 'no reason given'})",
@@ -322,15 +149,15 @@ def _judge_prefix_hit(
     if judged.state is not StepState.OK or len(answers) < len(responses):
         return judged
     if (place := disagreement(answers)) is not None:
-        return _suspect(
+        return suspect(
             step,
             f"two greedy answers to one prompt differ from token {place + 1} on",
             f"{quote(answers[0], 60)} / {quote(answers[1], 60)}",
         )
     cached = answers[-1].cached_tokens
     if cached == 0:
-        return _suspect(step, "the server reused nothing of the same prompt")
-    return _ok(step, "the same answer" + (f", {cached:,} tokens from the cache" if cached else ""))
+        return suspect(step, "the server reused nothing of the same prompt")
+    return ok(step, "the same answer" + (f", {cached:,} tokens from the cache" if cached else ""))
 
 
 def _judge_logprobs(
@@ -345,15 +172,15 @@ def _judge_logprobs(
             return _garbage(step, f"logprobs of the {what} that are not finite", answer, target)
     score = language_score(answer)
     if score is None:
-        return _suspect(step, "the server sent no logprobs")
+        return suspect(step, "the server sent no logprobs")
     numbers = {"mean_logprob": round(score, 2)}
     if not (target.has_tokenizer and is_chance(score, target.vocab)):
         said = f"finite, {score:.1f} a token" + (" of plain English" * target.has_tokenizer)
-        return _ok(step, said, numbers)
+        return ok(step, said, numbers)
     said = f"plain English scores {score:.1f} a token, no better than chance"
     if target.has_random_weights:
-        return _ok(step, f"finite; {said}: random weights, as asked", numbers)
-    judged = _suspect(step, f"{said}: the weights act like random ones", quote(answer))
+        return ok(step, f"finite; {said}: random weights, as asked", numbers)
+    judged = suspect(step, f"{said}: the weights act like random ones", quote(answer))
     return replace(judged, numbers=numbers)
 
 
@@ -365,8 +192,8 @@ def _judge_streaming(
         return judged
     numbers = wave_numbers(responses, _answered(responses), elapsed_s=context.elapsed_s)
     if len(responses[0].chunks) <= 1:
-        return replace(_suspect(step, "the answer came in one piece"), numbers=numbers)
-    return _ok(step, _speed(numbers), numbers)
+        return replace(suspect(step, "the answer came in one piece"), numbers=numbers)
+    return ok(step, _speed(numbers), numbers)
 
 
 def _speed(numbers: dict[str, float]) -> str:
@@ -387,15 +214,15 @@ def _judge_wave(
     if judged.state is StepState.FAILED:
         return judged
     answers = _answered(responses)
-    served = [r for r in responses if _error_status(r) == _OK]
+    served = [r for r in responses if error_status(r) == OK]
     numbers = wave_numbers(served, answers, elapsed_s=context.elapsed_s)
     if len(answers) < len(responses):
-        refused = next(r for r in responses if _error_status(r) != _OK)
-        said = f"{len(responses) - len(answers)} of {len(responses)} refused: {_words(refused)}"
-        return replace(_suspect(step, said), numbers=numbers)
+        turned_away = next(r for r in responses if error_status(r) != OK)
+        said = f"{len(responses) - len(answers)} of {len(responses)} refused: {words(turned_away)}"
+        return replace(suspect(step, said), numbers=numbers)
     if judged.state is StepState.SUSPECT:
         return replace(judged, numbers=numbers)
-    return _ok(step, f"{step.says}: {_speed(numbers)}", numbers)
+    return ok(step, f"{step.says}: {_speed(numbers)}", numbers)
 
 
 def _judge_chat(
@@ -407,10 +234,10 @@ def _judge_chat(
         return _unreadable(step, responses)
     answer = answers[0]
     if answer.tool_calls:
-        return _ok(step, f"{answer.tool_calls} tool call")
+        return ok(step, f"{answer.tool_calls} tool call")
     if not answer.text.strip():
-        return _suspect(step, f"no text in {answer.completion_tokens} tokens", quote(answer))
-    return _ok(step, quote(answer, 80))
+        return suspect(step, f"no text in {answer.completion_tokens} tokens", quote(answer))
+    return ok(step, quote(answer, 80))
 
 
 def _judge_embeds(
@@ -423,7 +250,7 @@ def _judge_embeds(
         return ProofStep(name=step.name, state=state, detail=said)
     bad = next((row for row in rows if None in row or not any(row)), None)
     if bad is None:
-        return _ok(step, f"{len(rows)} vectors of {len(rows[0]):,} numbers")
+        return ok(step, f"{len(rows)} vectors of {len(rows[0]):,} numbers")
     said = "a vector that is not finite" if None in bad else "a vector of zeros"
     return _garbage(step, said, Generation(text=str(bad[:8])), context.target)
 
@@ -437,7 +264,7 @@ def _judge_known_answers(
         text = "" if answer is None else answer.text
         if question.contains.casefold() in text.casefold():
             continue
-        return _failed(
+        return failed(
             step,
             f"{question.prompt!r} is not answered with {question.contains!r}",
             verdict=Verdict.GARBAGE_OUTPUT,
@@ -446,7 +273,7 @@ def _judge_known_answers(
             next_step="Compare with a build or a set of flags that is known to answer right:"
             " a kernel that computes something else, or weights loaded wrongly.",
         )
-    return _ok(step, f"{len(pairs)} of {len(pairs)} right")
+    return ok(step, f"{len(pairs)} of {len(pairs)} right")
 
 
 def _judge_need(
@@ -455,7 +282,7 @@ def _judge_need(
     judged = _judge_text(step, responses, context)
     if judged.state is not StepState.OK:
         return judged
-    return _ok(step, f"holds {step.says}")
+    return ok(step, f"holds {step.says}")
 
 
 _JUDGES: dict[str, Callable[[ProofStepPlan, Sequence[HttpResponse], Context], ProofStep]] = {

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from sglsweep.attempt import Proof, ProofStep, StepState
 from sglsweep.probe import steps
-from sglsweep.probe.judge import Context, judge
+from sglsweep.probe.judge import judge
 from sglsweep.probe.plan import plan
+from sglsweep.probe.refusals import Context
 from sglsweep.probe.steps import ProofStepPlan
 from sglsweep.probe.target import ProbeSettings, Target, from_launch, with_server_words
 

@@ -1,9 +1,11 @@
-"""The names of the proof's steps, and what a step is before it is asked."""
+"""The steps of the proof: their names, what is asked, and what an answer can come to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from sglsweep.attempt import ProofStep, StepState
 
 if TYPE_CHECKING:
     from sglsweep.keeper_files import HttpRequest
@@ -75,3 +77,34 @@ def asking(  # noqa: PLR0913 - a step has that many sides, all by name
 def skipped(name: str, says: str, why: str) -> ProofStepPlan:
     """Return a step that cannot be asked of this server."""
     return ProofStepPlan(name=name, says=says, not_applicable=why)
+
+
+def failed(  # noqa: PLR0913 - all by name
+    step: ProofStepPlan,
+    detail: str,
+    *,
+    verdict: Verdict | None,
+    evidence: str = "",
+    cause: str | None = None,
+    next_step: str = "",
+) -> ProofStep:
+    """Return a step whose answer makes `verdict` of the attempt; None: the log must tell."""
+    return ProofStep(
+        name=step.name,
+        state=StepState.FAILED,
+        detail=detail,
+        verdict=verdict,
+        evidence=evidence,
+        cause=cause,
+        next_step=next_step,
+    )
+
+
+def ok(step: ProofStepPlan, detail: str, numbers: dict[str, float] | None = None) -> ProofStep:
+    """Return a step that was answered well."""
+    return ProofStep(name=step.name, state=StepState.OK, detail=detail, numbers=numbers or {})
+
+
+def suspect(step: ProofStepPlan, detail: str, evidence: str = "") -> ProofStep:
+    """Return a step whose answer is odd, and no proof of a fault."""
+    return ProofStep(name=step.name, state=StepState.SUSPECT, detail=detail, evidence=evidence)
