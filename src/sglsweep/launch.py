@@ -49,6 +49,8 @@ class LaunchSpec:
         deadline_s: the keeper ends the tree then, whoever else is gone.
         cwd: None = the login user's home folder.
         gpus: indexes whose memory is watched; None = all.
+        graces: other seconds than the keeper's own for `parent_grace_s`, `group_grace_s` and
+            `orphan_grace_s`.
     """
 
     argv: tuple[str, ...]
@@ -59,6 +61,7 @@ class LaunchSpec:
     cwd: str | None = None
     max_log_bytes: int = 2_000_000_000
     gpus: tuple[int, ...] | None = None
+    graces: Mapping[str, float] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def as_json(self) -> bytes:
@@ -73,6 +76,7 @@ class LaunchSpec:
             "deadline_s": self.deadline_s,
             "max_log_bytes": self.max_log_bytes,
             "gpus": None if self.gpus is None else list(self.gpus),
+            **self.graces,
         }
         return json.dumps(spec, indent=1).encode()
 
@@ -111,12 +115,15 @@ class Launched:
         self._host = host
         self._python = python
         self._asks = asks
+        self._is_keeper_gone = False
         self._ids: dict[int, tuple[str, ...]] = {}
         self._beat = 0.0
         self._beat_seen_at = time.monotonic()
 
     def state(self) -> KeeperState:
         """Return what the keeper last wrote; looks after the keeper when that grows old."""
+        if self._is_keeper_gone:
+            return self.check()
         raw = self._host.read(self.directory / "state.json")
         try:
             state = parse_state(parse_object(raw, f"{self._host.name}: state.json"))
@@ -133,7 +140,20 @@ class Launched:
     def check(self) -> KeeperState:
         """Ask the host what is true now: is the keeper alive, and what lives of the tree."""
         answer = _run_keeper(self._host, self._python, "status", self.directory)
-        return parse_state(parse_object(answer.stdout, f"{self._host.name}: keeper.py status"))
+        said = parse_object(answer.stdout, f"{self._host.name}: keeper.py status")
+        if said.get("state") is None:
+            raise HostError(
+                f"{self._host.name}: {self.directory} holds no attempt any more",
+                next_step=f"Somebody removed it; `sglsweep clean {self._host.name}` finds what "
+                "still runs.",
+            )
+        state = parse_state(said)
+        self._is_keeper_gone = state.is_keeper_alive is False
+        return state
+
+    def note_keeper(self, *, is_alive: bool) -> None:
+        """Take it from somebody who has looked whether the keeper lives."""
+        self._is_keeper_gone = not is_alive
 
     def read_log(self, offset: int, limit: int = 1 << 20) -> bytes:
         """Return the next bytes of the server's output; b"" while there are none."""
@@ -259,7 +279,9 @@ def adopt(host: Host, python: str, directory: PurePosixPath) -> Launched | None:
     said = parse_object(answer.stdout, f"{host.name}: keeper.py status")
     if said.get("state") is None:
         return None
-    return Launched(host, python, directory, asks=parse_state(said).last_ask or 0)
+    launched = Launched(host, python, directory, asks=parse_state(said).last_ask or 0)
+    launched.note_keeper(is_alive=bool(said.get("keeper_alive")))
+    return launched
 
 
 def find(host: Host, python: str, root: PurePosixPath) -> dict[str, Any]:
@@ -323,8 +345,10 @@ def _checked(host: Host, python: str, answer: Answer) -> Answer:
     if answer.stdout.strip():
         return answer
     lines = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["no output"]
+    # A traceback says what it means at its end, everybody else at the beginning.
+    said = lines[-1] if lines[-1].partition(":")[0].endswith("Error") else lines[0]
     raise HostError(
-        f"{host.name}: {python} cannot run the keeper (exit {answer.exit_status}): {lines[-1]}",
+        f"{host.name}: {python} cannot run the keeper (exit {answer.exit_status}): {said}",
         next_step="Set `python:` for this host in hosts.yaml to a Python 3.8 or later.",
     )
 

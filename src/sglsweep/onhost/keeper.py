@@ -56,6 +56,7 @@ BODY_BYTES = 262_144
 MAX_CHUNKS = 4_096
 MAX_THREADS = 512
 MAX_LISTED = 512
+MAX_TITLE = 400
 
 COMPILERS = frozenset(
     ("nvcc", "cicc", "ptxas", "nvlink", "fatbinary", "cudafe++", "ninja", "cc1plus", "cc1", "gcc",
@@ -130,7 +131,7 @@ def read_title(pid: int) -> str:
     raw = read_bytes("/proc/%d/cmdline" % pid).strip(b"\0 ")
     if not raw:
         raw = read_bytes("/proc/%d/comm" % pid).strip()
-    return raw.replace(b"\0", b" ").decode("utf-8", "replace")[:400]
+    return raw.replace(b"\0", b" ").decode("utf-8", "replace")
 
 
 def read_marker(pid: int) -> Optional[str]:
@@ -172,7 +173,8 @@ def send_signal(proc: Proc, number: int) -> bool:
 
 def describe(proc: Proc, redact: Callable[[str], str] = str) -> Json:
     """Return a process as `state.json` lists it."""
-    title = mask_options(redact(read_title(proc.pid))) or proc.name
+    # Cut after the secrets are out: half a value would stay.
+    title = mask_options(redact(read_title(proc.pid)))[:MAX_TITLE] or proc.name
     return {"pid": proc.pid, "start": proc.start, "title": title, "state": proc.state}
 
 
@@ -245,7 +247,7 @@ def find_holder(port: int) -> Optional[Json]:
         return {
             "pid": pid,
             "start": getattr(read_proc(pid) if pid else None, "start", None),
-            "title": read_title(pid) if pid else None,
+            "title": mask_options(read_title(pid)) if pid else None,
             "user": user_name(listening.uid),
             "address": listening.address,
             "marker": read_marker(pid) if pid else None,
@@ -794,20 +796,23 @@ def error_name(error: Exception) -> str:
 
 
 class Graces(NamedTuple):
-    """Seconds a signal is given; the parent's is for a ready server only."""
+    """Seconds before the next step; the parent's is for a ready server only."""
 
     parent_s: float
     group_s: float
+    orphan_s: float = ORPHAN_GRACE_S
 
     @classmethod
-    def of(cls, ask: Json, is_ready: bool) -> Graces:  # noqa: FBT001 - private to this file
-        """Return what a stop request asks for, or what `docs/keeper.md` promises."""
-        usual = GROUP_GRACE_READY_S if is_ready else GROUP_GRACE_LOADING_S
-        parent_s, group_s = ask.get("parent_grace_s"), ask.get("group_grace_s")
-        return cls(
-            PARENT_GRACE_S if parent_s is None else float(parent_s),
-            usual if group_s is None else float(group_s),
-        )
+    def of(cls, ask: Json, spec: Json, is_ready: bool) -> Graces:  # noqa: FBT001 - private
+        """Return what a stop request asks for, else the spec, else `docs/keeper.md`."""
+        usual = {
+            "parent_grace_s": PARENT_GRACE_S,
+            "group_grace_s": GROUP_GRACE_READY_S if is_ready else GROUP_GRACE_LOADING_S,
+            "orphan_grace_s": ORPHAN_GRACE_S,
+        }
+        for wish in (spec, ask):
+            usual.update({name: float(wish[name]) for name in usual if wish.get(name) is not None})
+        return cls(usual["parent_grace_s"], usual["group_grace_s"], usual["orphan_grace_s"])
 
 
 class Ending:
@@ -838,7 +843,7 @@ class Ending:
         if is_ready and parent:
             self._note("TERM", "parent", parent)
             send_signal(parent[0], signal.SIGTERM)
-            alive = self._wait_for_parent(parent[0], graces.parent_s)
+            alive = self._wait_for_parent(parent[0], graces)
             self._blame("TERM", [proc for proc in alive if proc.pid == parent[0].pid])
         if alive:
             self._note("TERM", "group", alive)
@@ -908,13 +913,13 @@ class Ending:
             alive = self._tree.look()
         return alive
 
-    def _wait_for_parent(self, parent: Proc, limit_s: float) -> List[Proc]:
+    def _wait_for_parent(self, parent: Proc, graces: Graces) -> List[Proc]:
         """Wait for the whole tree; once its parent is gone the rest has only a moment more."""
-        until = time.monotonic() + limit_s
+        until = time.monotonic() + graces.parent_s
         alive = self._tree.look()
         while alive and time.monotonic() < until:
             if parent.pid not in [proc.pid for proc in alive]:
-                until = min(until, time.monotonic() + ORPHAN_GRACE_S)
+                until = min(until, time.monotonic() + graces.orphan_s)
                 return self._wait(until - time.monotonic())
             self._pause()
             alive = self._tree.look()
@@ -1154,7 +1159,7 @@ class Keeper:
             is_ours = pid is not None
             if pid is None:
                 pid = self._find_stranger(sock.inode)
-            title = self.secrets.redact(read_title(pid)) if pid else None
+            title = mask_options(self.secrets.redact(read_title(pid))) if pid else None
             found.append({"pid": pid, "is_ours": is_ours, "address": sock.address,
                           "title": title, "user": user_name(sock.uid)})  # fmt: skip
         # SO_REUSEPORT shares a port: one stranger among them and an answer may be his.
@@ -1257,19 +1262,18 @@ class Keeper:
         self.state.update(state="stopping", end_reason=reason)
         self.beat()
         ending = Ending(self.tree, self._pause, self.secrets.redact)
+        graces = Graces.of(ask, self.spec, is_ready)
         if reason == "exited":
-            self._let_orphans_go()
-            ending.run(is_ready=False, graces=Graces(0.0, FLOOD_GRACE_S))
-        elif reason == "log-limit":
-            ending.run(is_ready=False, graces=Graces(0.0, FLOOD_GRACE_S))
-        else:
-            ending.run(is_ready, Graces.of(ask, is_ready))
+            self._let_orphans_go(graces.orphan_s)
+        if reason in ("exited", "log-limit"):
+            is_ready, graces = False, Graces(0.0, min(FLOOD_GRACE_S, graces.group_s))
+        ending.run(is_ready, graces)
         ending.settle(self.gpus, self.spec["port"])
         ending.report["total_s"] = ending.age()
         self.state["stop"] = ending.report
 
-    def _let_orphans_go(self) -> None:
-        until = time.monotonic() + ORPHAN_GRACE_S
+    def _let_orphans_go(self, limit_s: float) -> None:
+        until = time.monotonic() + limit_s
         while self.tree.look() and time.monotonic() < until:
             self._pause()
 
@@ -1501,7 +1505,8 @@ def stop(path: str) -> int:
         return fail(EXIT_LEFT, error="no attempt in %s" % folder.path, left=[])
     ending = Ending(tree, lambda: time.sleep(TICK_S), str)
     is_ready = bool((state.get("listener") or {}).get("is_ours"))
-    is_clean = ending.run(is_ready, Graces.of({}, is_ready))
+    spec = folder.read_json("spec.json") or {}
+    is_clean = ending.run(is_ready, Graces.of({}, spec, is_ready))
     if state.get("state") == "ended":
         ending.report = {**(state.get("stop") or {}), "left": ending.report["left"]}
     else:
@@ -1534,7 +1539,7 @@ def end_through_keeper(folder: Folder, state: Json) -> bool:
 def reap(marker: str) -> int:
     """End every process that carries a marker, for attempts whose folder is gone."""
     ending = Ending(Tree(marker, -1, 0), lambda: time.sleep(TICK_S), str)
-    is_clean = ending.run(is_ready=False, graces=Graces.of({}, is_ready=False))
+    is_clean = ending.run(is_ready=False, graces=Graces.of({}, {}, is_ready=False))
     print(json.dumps({"schema": SCHEMA, **ending.report}))
     return EXIT_OK if is_clean else EXIT_LEFT
 
