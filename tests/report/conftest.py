@@ -709,3 +709,9 @@ def run(stored: Stored) -> RunView:
 def lead_case_run(tmp_path: Path) -> RunView:
     """The night that this tool exists for."""
     return view_of(lead_case(tmp_path / "lead-case"))
+
+
+@pytest.fixture
+def cpu_run(tmp_path: Path) -> RunView:
+    """The demo."""
+    return view_of(cpu_map(tmp_path / "cpu-map"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from sglsweep.report.document import one_line
+from sglsweep.report.document import clean, one_line
 from sglsweep.report.grid import Grid, fold
 from sglsweep.report.launches import value_text
 from sglsweep.report.view import is_evidence
@@ -175,7 +175,7 @@ def _square(run: RunView, found: tuple[Outcome, ...], x: float, y: float) -> str
     last = telling[-1]
     mark = " ±" if run.is_flaky(last) else ""
     numbers = ", ".join(str(o.attempt.number) for o in found)
-    tip = "\n".join(_tip(o) for o in found)
+    tip = "\n".join(clean(_tip(o)) for o in found)
     middle = x + _CELL_W / 2
     return (
         f'<g class="v-{last.verdict.value}"><title>{escape(tip)}</title><rect {box}/>'

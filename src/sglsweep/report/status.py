@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sglsweep.report.best import best_serving
-from sglsweep.report.document import Line, joined, plain
+from sglsweep.report.document import Line, clean, joined, plain
 from sglsweep.report.numbers import duration, plural
 from sglsweep.report.words import cell_words
 
@@ -51,7 +51,7 @@ def status_text(run: RunView, running: Sequence[Running], *, holder: str) -> str
         if holder or run.finish
         else "not running: the same `sglsweep sweep` command resumes it",
     ]
-    return "".join(f"{line}\n" for line in lines if line)
+    return "".join(f"{clean(line)}\n" for line in lines if line)
 
 
 def _spent(run: RunView) -> str:

@@ -1,0 +1,218 @@
+"""Sentences that decide what somebody does next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sglsweep.attempt import Suspect
+from sglsweep.report import findings_json
+from sglsweep.report.best import best_serving
+from sglsweep.report.caveats import caveats
+from sglsweep.report.compare import compare_outcomes, compare_runs
+from sglsweep.report.document import plain
+from sglsweep.report.findings import render
+from sglsweep.report.grid import fold
+from sglsweep.report.launches import Change, flags_of, setting_text
+from sglsweep.report.machine import gpu_words
+from sglsweep.report.numbers import duration
+from sglsweep.report.words import back_options, remedy_options
+from sglsweep.verdict import Verdict
+
+if TYPE_CHECKING:
+    from sglsweep.attempt import Outcome
+    from sglsweep.matrix import Value
+    from sglsweep.report.view import RunView
+
+
+def changed(run: RunView, number: int, **fields: object) -> RunView:
+    """Return the run with fields of one attempt's diagnosis replaced."""
+    outcomes = tuple(
+        replace(o, diagnosis=replace(o.diagnosis, **fields))  # type: ignore[arg-type]
+        if o.attempt.number == number
+        else o
+        for o in run.outcomes
+    )
+    return replace(run, outcomes=outcomes)
+
+
+def again(run: RunView, number: int, verdict: Verdict) -> RunView:
+    """Return the run with one attempt repeated, with another outcome."""
+    first = run.outcome(number)
+    assert first is not None
+    last = run.outcomes[-1].attempt.number + 1
+    repeat = replace(
+        first,
+        attempt=replace(first.attempt, number=last),
+        diagnosis=replace(first.diagnosis, verdict=verdict, cause=verdict.value),
+    )
+    return replace(run, outcomes=(*run.outcomes, repeat))
+
+
+def said(run: RunView) -> str:
+    best = best_serving(run)
+    assert best is not None
+    return "\n".join(plain(line) for line in caveats(run, best))
+
+
+def test_a_command_that_served_once_and_failed_once_is_not_recommended_without_a_word(
+    lead_case_run: RunView,
+) -> None:
+    run = again(lead_case_run, 6, Verdict.HANG)
+    assert "served in 6 and failed in 8" in said(run)
+    assert "**Proven**" not in render(run)
+
+
+def test_a_repeat_that_serves_is_said(lead_case_run: RunView) -> None:
+    run = again(lead_case_run, 6, Verdict.SERVING)
+    assert "Attempt 6, repeated as 8" in render(run)
+    assert "Launched once" not in said(run)
+
+
+def test_a_pool_below_the_need_is_called_too_small(lead_case_run: RunView) -> None:
+    run = changed(lead_case_run, 6, metrics={"max_total_num_tokens": 200_000})
+    assert "Too small: 200,000 KV tokens, your need 4 x 65,536 = 262,144; 3.1 requests" in said(
+        run
+    )
+
+
+def test_random_weights_are_said(lead_case_run: RunView) -> None:
+    assert "Random weights" in said(changed(lead_case_run, 6, effective={"load_format": "dummy"}))
+
+
+def test_a_flag_that_sglang_overrode_is_said(lead_case_run: RunView) -> None:
+    effective = {"attention-backend": "triton", "kv-cache-dtype": "bfloat16", "tp-size": 8}
+    text = said(changed(lead_case_run, 6, effective=effective))
+    assert "SGLang overrode: --attention-backend flashinfer became triton." in text
+
+
+def test_what_the_proof_found_odd_is_not_quoted_as_a_line_of_the_log(
+    lead_case_run: RunView,
+) -> None:
+    odd = (Suspect("proof-known-answers", 0, "7 of 8"),)
+    text = said(changed(lead_case_run, 6, suspects=odd))
+    assert "log:0" not in text
+    assert "Suspect answer: known-answers: 7 of 8" in text
+
+
+def test_the_faster_one_is_recommended_only_where_speed_is_the_goal(cpu_run: RunView) -> None:
+    best = best_serving(cpu_run)
+    assert best is not None
+    assert best.attempt.number == 2
+    fast = best_serving(replace(cpu_run, goals=("fastest",)))
+    assert fast is not None
+    assert fast.attempt.number == 4
+
+
+@pytest.mark.parametrize(
+    ("verdict", "word"),
+    [(Verdict.SERVING, "Supported"), (Verdict.OOM, "Refuted"), (Verdict.ENV_ERROR, "Open")],
+)
+def test_a_hypothesis_is_judged_by_the_attempts_that_tested_it(
+    lead_case_run: RunView, verdict: Verdict, word: str
+) -> None:
+    run = changed(lead_case_run, 4, verdict=verdict)
+    assert f"graph capture makes the NaN. **{word}**" in render(run)
+
+
+def test_a_sweep_that_goes_on_is_not_called_ended(lead_case_run: RunView) -> None:
+    run = replace(lead_case_run, running=(lead_case_run.outcomes[0].attempt,))
+    assert "The sweep is not over" in render(run)
+    assert "The sweep ended" not in render(run)
+
+
+def test_the_json_says_how_each_blame_was_shown(lead_case_run: RunView) -> None:
+    causes = findings_json(lead_case_run)["causes"]
+    assert isinstance(causes, list)
+    assert [b["standing"] for b in causes[0]["blame"]] == ["proven", "proven", "suspected"]
+    assert causes[0]["blame"][1]["changes"] == [
+        {"name": "kv-cache-dtype", "failing": "fp8_e4m3", "better": "bf16"}
+    ]
+
+
+def test_the_same_cell_with_another_verdict_is_a_change_between_runs(
+    lead_case_run: RunView,
+) -> None:
+    later = changed(lead_case_run, 6, verdict=Verdict.HANG, cause="silent-decode")
+    result = compare_runs(lead_case_run, later)
+    assert [c.after.attempt.number for c in result.changed] == [6]
+    assert [d.what for d in result.changed[0].differences] == ["verdict", "cause"]
+
+
+def test_small_differences_of_speed_are_noise(lead_case_run: RunView) -> None:
+    best = best_serving(lead_case_run)
+    assert best is not None
+    assert best.proof is not None
+
+    def faster(share: float) -> Outcome:
+        assert best is not None
+        assert best.proof is not None
+        return replace(best, proof=replace(best.proof, tokens_per_s=472.3 * share))
+
+    assert compare_outcomes(best, faster(1.05)) == ()
+    (difference,) = compare_outcomes(best, faster(1.5))
+    assert difference.after.endswith("(+50%)")
+
+
+def test_the_picture_holds_every_attempt_once(run: RunView) -> None:
+    grid = fold(run)
+    if grid is None:
+        assert len({o.attempt.cell.key for o in run.outcomes}) == 1
+        return
+    drawn = sorted(o.attempt.number for found in grid.squares.values() for o in found)
+    assert drawn == [o.attempt.number for o in run.outcomes]
+
+
+def test_negative_values_repeated_and_listed_flags_are_read_as_written() -> None:
+    argv = ("-m", "x", "--a=-0.5", "--b", "1", "2", "--c", "--d", "1", "--d", "2")
+    assert flags_of(argv) == {"a": "-0.5", "b": "1 2", "c": "", "d": "2"}
+
+
+@pytest.mark.parametrize(
+    ("remedy", "options"),
+    [
+        ({"kv-cache-dtype": "bf16"}, "--set kv-cache-dtype=bf16"),
+        ({"disable-cuda-graph": True}, "--set disable-cuda-graph=true"),
+        ({"nsa-decode-backend": None}, "--unset nsa-decode-backend"),
+        ({"env.X": "a b"}, "--set 'env.X=a b'"),
+    ],
+)
+def test_a_remedy_is_written_as_options_to_paste(remedy: dict[str, Value], options: str) -> None:
+    assert remedy_options(remedy) == options
+
+
+def test_there_is_no_way_back_from_a_changed_host() -> None:
+    assert back_options([Change("host's kernel", "6.1", "6.2")]) == ""
+    assert back_options([Change("fast", "", None)]) == "--set fast"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("tp", "8", "--tp 8"),
+        ("eager", "", "--eager"),
+        ("eager", None, "no --eager"),
+        ("env.OMP", "2", "OMP=2"),
+        ("build", "tf52", "build tf52"),
+    ],
+)
+def test_a_setting_is_written_as_it_stands_on_a_command_line(
+    name: str, value: str | None, text: str
+) -> None:
+    assert setting_text(name, value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (9.71, "9.7 s"), (59.6, "1 min"), (61, "1 min 01 s"), (7560, "2 h 06 min")],
+)
+def test_durations_read_like_a_clock(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_a_question_that_failed_is_not_taken_for_a_machine_without_gpus() -> None:
+    assert gpu_words({"gpus": None, "errors": {"gpus": "no answer in 20 s"}}) == ()
+    assert gpu_words({"gpus": None, "errors": {}}) == ("No GPU: everything ran on the CPU",)
+    assert gpu_words({}) == ()
