@@ -10,8 +10,8 @@ printed its fatal line, so every other second is the tool's:
     end to next exec     from there to the next server's first instruction
 
 The shell loop is what people do by hand: start in the background, `sleep`, look at the tail, grep,
-kill, again. Its `sleep` is 1 s here; the operator of the lead case used 180. SSH goes to an sshd of
-our own on loopback.
+kill, again. Its `sleep` is 1 s here; the operator of the lead case used 180. SSH goes to an sshd
+of our own on loopback.
 """
 
 from __future__ import annotations
@@ -234,9 +234,7 @@ def command_of(sshd: Sshd) -> str:
 
 def show(rows: dict[str, Times], count: int) -> None:
     """Print medians, and each as a ratio of the shell loop on the same road."""
-    print(
-        f"median seconds of {count} attempts, one run; ratio against the shell loop of the same road"
-    )
+    print(f"median seconds of {count} attempts; ratio against the shell loop of the same road")
     print(f"{'':20}{'decision to exec':>22}{'fatal to group end':>22}{'end to next exec':>22}")
     for name, row in rows.items():
         other = rows["shell loop, ssh" if name.endswith("ssh") else "shell loop, local"]
