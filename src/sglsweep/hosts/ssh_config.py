@@ -7,7 +7,7 @@ import glob
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import paramiko
 
@@ -85,37 +85,42 @@ def resolve(target: SshTarget) -> tuple[Hop, ...]:
     Raises:
         ConfigError: the SSH configuration cannot be understood, or jumps in a circle.
     """
-    config = _load(target.config or Path.home() / ".ssh" / "config")
-    alias = target.host or target.name
-    options = _lookup(config, alias)
-    hop = _hop(target, options, user=target.user, port=target.port)
+    asked = _Asked(target.host or target.name, target.user, target.port)
+    options = _lookup(target, asked)
     jump = target.jump or options.get("proxyjump") or ""
-    before = _jumps(target, config, jump, seen=(alias,)) if jump.lower() != "none" else ()
-    return (*before, hop)
+    return (*_jumps(target, jump, seen=(asked,)), _hop(target, asked, options))
 
 
-def _jumps(
-    target: SshTarget, config: paramiko.SSHConfig, jump: str, seen: tuple[str, ...]
-) -> tuple[Hop, ...]:
+class _Asked(NamedTuple):
+    """A machine as somebody spelled it: a name or an alias, and what wins over its entry."""
+
+    alias: str
+    user: str | None
+    port: int | None
+
+
+def _jumps(target: SshTarget, jump: str, seen: tuple[_Asked, ...]) -> tuple[Hop, ...]:
     """Return the hops of a ProxyJump; the first of them may itself need jumps."""
-    words = [word.strip() for word in jump.split(",") if word.strip()]
+    if jump.strip().lower() == "none":
+        return ()
     hops: list[Hop] = []
-    for word in words:
-        user, alias, port = _split_jump(word)
-        if alias in seen or len(seen) > _MAX_JUMPS:
+    for word in filter(None, map(str.strip, jump.split(","))):
+        asked = _split_jump(word)
+        if asked in seen or len(seen) > _MAX_JUMPS:
+            way = " -> ".join(one.alias for one in (*seen, asked))
             raise ConfigError(
-                f"{target.name}: the SSH jumps go in a circle: {' -> '.join((*seen, alias))}",
+                f"{target.name}: the SSH jumps go in a circle: {way}",
                 next_step="Correct ProxyJump in ~/.ssh/config, or `jump:` in hosts.yaml.",
             )
-        options = _lookup(config, alias)
-        further = options.get("proxyjump") or ""
-        if not hops and further and further.lower() != "none":
-            hops.extend(_jumps(target, config, further, seen=(*seen, alias)))
-        hops.append(_hop(target, options, user=user, port=port))
+        options = _lookup(target, asked)
+        if not hops:
+            further = str(options.get("proxyjump") or "")
+            hops.extend(_jumps(target, further, seen=(*seen, asked)))
+        hops.append(_hop(target, asked, options))
     return tuple(hops)
 
 
-def _split_jump(word: str) -> tuple[str | None, str, int | None]:
+def _split_jump(word: str) -> _Asked:
     """Split `[ssh://][user@]host[:port]`; an IPv6 address stands in brackets."""
     user, _, rest = word.removeprefix("ssh://").rstrip("/").rpartition("@")
     if rest.startswith("["):
@@ -128,18 +133,12 @@ def _split_jump(word: str) -> tuple[str | None, str, int | None]:
             f"{word!r} is no machine to jump through",
             next_step="Write it as [user@]host[:port].",
         )
-    return user or None, host, int(port) if port else None
+    return _Asked(host, user or None, int(port) if port else None)
 
 
-def _hop(
-    target: SshTarget,
-    options: Mapping[str, Any],
-    *,
-    user: str | None,
-    port: int | None,
-) -> Hop:
+def _hop(target: SshTarget, asked: _Asked, options: Mapping[str, Any]) -> Hop:
     address = str(options["hostname"])
-    at_port = port or int(options.get("port", SSH_PORT))
+    at_port = asked.port or int(options.get("port", SSH_PORT))
     named = ([target.key] if target.key else []) + list(options.get("identityfile", ()))
     keys = [Path(name).expanduser() for name in named if name.lower() != "none"]
     ssh = Path.home() / ".ssh"
@@ -148,7 +147,7 @@ def _hop(
     return Hop(
         address=address,
         port=at_port,
-        user=user or options.get("user") or getpass.getuser(),
+        user=asked.user or options.get("user") or getpass.getuser(),
         keys=tuple(dict.fromkeys(keys)),
         chosen_keys=bool(named),
         identities_only=str(options.get("identitiesonly", "no")).lower() == "yes",
@@ -177,25 +176,21 @@ def _known_hosts(options: Mapping[str, Any]) -> tuple[Path, ...]:
     return tuple(Path(name).expanduser() for name in names if name.lower() != "none")
 
 
-def _load(file: Path) -> paramiko.SSHConfig:
+def _lookup(target: SshTarget, asked: _Asked) -> Mapping[str, Any]:
+    """Return what `~/.ssh/config` says of a machine, tokens like %h and %p filled in."""
+    file = target.config or Path.home() / ".ssh" / "config"
+    # The first value wins: what was asked for stands before the file, as `ssh -p -l` puts it.
+    first = ["Host *"]
+    first += [f"Port {asked.port}"] if asked.port else []
+    first += [f"User {asked.user}"] if asked.user else []
     config = paramiko.SSHConfig()
     try:
-        config.parse(_with_includes(file, depth=0))
-    except (paramiko.SSHException, ValueError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"{file}: cannot be understood: {error}",
-            next_step="`ssh -F FILE -G HOST` shows how OpenSSH reads it; correct that line.",
-        ) from error
-    return config
-
-
-def _lookup(config: paramiko.SSHConfig, alias: str) -> Mapping[str, Any]:
-    try:
-        options: Mapping[str, Any] = config.lookup(alias)
+        config.parse([*first, *_with_includes(file, depth=0)])
+        options: Mapping[str, Any] = config.lookup(asked.alias)
     except (paramiko.SSHException, KeyError, ValueError, ImportError) as error:
         raise ConfigError(
-            f"the SSH configuration of {alias} cannot be understood: {error}",
-            next_step=f"Compare with `ssh -G {alias}`, or write the fields into hosts.yaml.",
+            f"{file}: what it says of {asked.alias} cannot be understood: {error}",
+            next_step=f"Compare with `ssh -G {asked.alias}`, or write the fields into hosts.yaml.",
         ) from error
     return options
 

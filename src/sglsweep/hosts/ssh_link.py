@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import subprocess
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -28,9 +29,14 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 @dataclass(slots=True)
 class Link:
-    """The connection to the target, and those it goes through."""
+    """The connection to the target, and those it goes through.
+
+    Attributes:
+        proxy: the ProxyCommand that carries it.
+    """
 
     transports: list[paramiko.Transport] = field(default_factory=list)
+    proxy: subprocess.Popen[bytes] | None = None
 
     @property
     def transport(self) -> paramiko.Transport:
@@ -46,6 +52,9 @@ class Link:
         """Close everything, the last first."""
         for transport in reversed(self.transports):
             transport.close()
+        if self.proxy is not None:
+            with self.proxy:
+                self.proxy.kill()
 
 
 def connect(target: SshTarget, hops: tuple[Hop, ...]) -> Link:
@@ -59,7 +68,7 @@ def connect(target: SshTarget, hops: tuple[Hop, ...]) -> Link:
     try:
         for at, hop in enumerate(hops):
             until = time.monotonic() + target.connect_timeout_s
-            sock = _open(target, hop, link.transport if at else None)
+            sock = _open(target, hop, link)
             link.transports.append(_begin(target, hop, sock, until, via=hops[:at]))
             Login(target, hop, link.transport).run()
     except BaseException:
@@ -68,16 +77,14 @@ def connect(target: SshTarget, hops: tuple[Hop, ...]) -> Link:
     return link
 
 
-def _open(
-    target: SshTarget, hop: Hop, through: paramiko.Transport | None
-) -> socket.socket | paramiko.Channel | paramiko.ProxyCommand:
+def _open(target: SshTarget, hop: Hop, link: Link) -> socket.socket | paramiko.Channel:
     try:
-        if through is not None:
-            return through.open_channel(
+        if link.transports:
+            return link.transport.open_channel(
                 "direct-tcpip", (hop.address, hop.port), ("", 0), timeout=target.connect_timeout_s
             )
         if hop.proxy_command:
-            return paramiko.ProxyCommand(hop.proxy_command)
+            return _run_proxy(link, hop.proxy_command)
         sock = socket.create_connection((hop.address, hop.port), target.connect_timeout_s)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
@@ -87,10 +94,23 @@ def _open(
     return sock
 
 
+def _run_proxy(link: Link, command: str) -> socket.socket:
+    """Run a ProxyCommand on a socket of its own; paramiko's own way polls pipes."""
+    near, far = socket.socketpair()
+    with far:
+        link.proxy = subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {command}"],
+            stdin=far.fileno(),
+            stdout=far.fileno(),
+            start_new_session=True,
+        )
+    return near
+
+
 def _begin(
     target: SshTarget,
     hop: Hop,
-    sock: socket.socket | paramiko.Channel | paramiko.ProxyCommand,
+    sock: socket.socket | paramiko.Channel,
     until: float,
     *,
     via: tuple[Hop, ...],
