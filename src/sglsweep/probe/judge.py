@@ -10,7 +10,7 @@ from sglsweep.probe import steps
 from sglsweep.probe.latency import wave_numbers
 from sglsweep.probe.reading import Generation, generation, vectors
 from sglsweep.probe.refusals import OK, Context, error_status, refused, words
-from sglsweep.probe.sanity import degenerate, disagreement, is_chance, language_score, quote
+from sglsweep.probe.sanity import degenerate, disagreement, language_doubt, language_score, quote
 from sglsweep.probe.steps import failed, ok, suspect
 from sglsweep.probe.target import with_server_words
 from sglsweep.verdict import Verdict
@@ -174,13 +174,13 @@ def _judge_logprobs(
     if score is None:
         return suspect(step, "the server sent no logprobs")
     numbers = {"mean_logprob": round(score, 2)}
-    if not (target.has_tokenizer and is_chance(score, target.vocab)):
-        said = f"finite, {score:.1f} a token" + (" of plain English" * target.has_tokenizer)
-        return ok(step, said, numbers)
-    said = f"plain English scores {score:.1f} a token, no better than chance"
-    if target.has_random_weights:
-        return ok(step, f"finite; {said}: random weights, as asked", numbers)
-    judged = suspect(step, f"{said}: the weights act like random ones", quote(answer))
+    if not target.has_tokenizer:
+        return ok(step, f"finite, {score:.1f} a token", numbers)
+    said = f"finite; plain English scores {score:.1f} a token"
+    doubt = language_doubt(score, target.vocab)
+    if not doubt or target.has_random_weights:
+        return ok(step, said + (f", {doubt}: random weights, as asked" if doubt else ""), numbers)
+    judged = suspect(step, f"{said}, {doubt}: the weights act like random ones", quote(answer))
     return replace(judged, numbers=numbers)
 
 
@@ -259,21 +259,26 @@ def _judge_known_answers(
     step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
 ) -> ProofStep:
     known = context.target.known_answers
-    pairs = list(zip(known, (generation(r) for r in responses), strict=True))
-    for question, answer in pairs:
-        text = "" if answer is None else answer.text
-        if question.contains.casefold() in text.casefold():
-            continue
-        return failed(
-            step,
-            f"{question.prompt!r} is not answered with {question.contains!r}",
-            verdict=Verdict.GARBAGE_OUTPUT,
-            cause="wrong-answer",
-            evidence=quote(answer) if answer is not None else "",
-            next_step="Compare with a build or a set of flags that is known to answer right:"
-            " a kernel that computes something else, or weights loaded wrongly.",
-        )
-    return ok(step, f"{len(pairs)} of {len(pairs)} right")
+    pairs = [(k, generation(r) or Generation()) for k, r in zip(known, responses, strict=True)]
+    wrong = [(k, a) for k, a in pairs if k.contains.casefold() not in a.text.casefold()]
+    if not wrong:
+        return ok(step, f"{len(pairs)} of {len(pairs)} right")
+    # A model that was still thinking when its tokens were used up has not answered wrongly.
+    finished = [(k, a) for k, a in wrong if a.finish != "length"]
+    question, answer = (finished or wrong)[0]
+    said = f"{question.prompt!r} is not answered with {question.contains!r}"
+    if not finished:
+        said += f" within {answer.completion_tokens} tokens"
+        return suspect(step, said, quote(answer))
+    return failed(
+        step,
+        said,
+        verdict=Verdict.GARBAGE_OUTPUT,
+        cause="wrong-answer",
+        evidence=quote(answer),
+        next_step="Compare with a build or a set of flags that is known to answer right: a"
+        " kernel may compute something else, or the weights may be loaded wrongly.",
+    )
 
 
 def _judge_need(

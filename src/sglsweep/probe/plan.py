@@ -15,6 +15,7 @@ from sglsweep.probe.requests import (
     ids,
     new_tokens,
     older_than,
+    prompt_of,
     short_prompt,
     why_no_chat,
 )
@@ -119,7 +120,7 @@ def _prefix_hit(target: Target) -> ProofStepPlan:
     if target.longest is not None and count + tokens > target.longest:
         why = f"a request holds {target.longest:,} tokens, two pages are {2 * target.page_size:,}"
         return skipped(steps.PREFIX_HIT, says, why)
-    prompt = ids(target, count, seed=20)
+    prompt = prompt_of(target, count, tokens=tokens, seed=20)
     requests = [generate(target, f"same-{i}", prompt, tokens=tokens) for i in range(2)]
     return asking(steps.PREFIX_HIT, says, *requests, tokens=tokens)
 

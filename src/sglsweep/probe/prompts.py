@@ -38,9 +38,9 @@ def token_ids(
         special: ids to leave out.
     """
     first, end = _bounds(vocab)
-    choices = [i for i in range(first, end) if i not in special] or [first]
-    generator = random.Random(seed)  # noqa: S311 - a repeatable prompt, not a secret
-    return generator.choices(choices, k=count)
+    spare = next((i for i in range(first, end) if i not in special), first)
+    drawn = random.Random(seed).choices(range(first, end), k=count)  # noqa: S311 - no secret
+    return [spare if i in special else i for i in drawn]
 
 
 def _bounds(vocab: int | None) -> tuple[int, int]:

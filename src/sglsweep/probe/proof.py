@@ -66,6 +66,7 @@ class Session:
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self._planned = plan(target)
         self._done: list[ProofStep] = []
 
     def next(self) -> ProofStepPlan | None:
@@ -75,8 +76,8 @@ class Session:
         """
         if self._done and self._done[-1].state in {StepState.FAILED, StepState.NOT_RUN}:
             return None
-        planned = plan(self.target)
-        return planned[len(self._done)] if len(self._done) < len(planned) else None
+        position = len(self._done)
+        return self._planned[position] if position < len(self._planned) else None
 
     def judge(self, step: ProofStepPlan, asked: Asked) -> ProofStep:
         """Take the answers to a step; what the server says of itself is used from then on."""
@@ -91,19 +92,19 @@ class Session:
         if step.name in {steps.ANSWERS, steps.SERVER_INFO}:
             bodies = [r.body for r in asked.responses if r.status == _OK]
             self.target = with_server_words(self.target, bodies)
+            self._planned = plan(self.target)
         return self._done[-1]
 
     @property
     def proof(self) -> Proof:
         """The proof as it stands; steps that were not asked are in it as not run."""
-        planned = plan(self.target)
         left = [
             ProofStep(name=step.name, state=StepState.NOT_RUN)
-            for step in planned[len(self._done) :]
+            for step in self._planned[len(self._done) :]
         ]
         load = next((s for s in self._done if s.name == steps.LOAD), None)
         speed = load.numbers.get("tokens_per_s") if load is not None else None
-        concurrency = next((s.concurrency for s in planned if s.name == steps.LOAD), None)
+        concurrency = next((s.concurrency for s in self._planned if s.name == steps.LOAD), None)
         return Proof(
             steps=(*self._done, *left),
             tokens_per_s=None if speed is None else round(speed, 1),

@@ -56,12 +56,13 @@ def refused(
 
 def _not_ours(step: ProofStepPlan, context: Context) -> ProofStep | None:
     holder = context.listener
-    # A port that nobody holds is a server that died: the answers or the log tell.
-    if holder is None or holder.is_ours or holder.pid is None:
+    # Nobody on the port is a server that died: the answers or the log tell.
+    if holder is None or holder.is_ours:
         return None
+    who = f"pid {holder.pid} ({holder.title or 'unknown'})" if holder.pid else "another user"
     return failed(
         step,
-        f"the port belongs to pid {holder.pid} ({holder.title or 'unknown'}), not to this attempt",
+        f"the port belongs to {who}, not to this attempt",
         verdict=Verdict.ENV_ERROR,
         cause="port-in-use",
         next_step="Stop that process, or choose another port.",

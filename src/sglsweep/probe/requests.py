@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from sglsweep.keeper_files import HttpRequest
-from sglsweep.probe.prompts import FIRST_TEXT, SECOND_TEXT, token_ids
+from sglsweep.probe.prompts import FIRST_TEXT, SANITY_TEXT, SECOND_TEXT, token_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,6 +105,20 @@ def short_prompt(target: Target, which: int) -> str | list[int]:
     if target.has_tokenizer and (longest is None or longest >= ROOM_FOR_TEXT):
         return (FIRST_TEXT, SECOND_TEXT)[which % 2]
     return ids(target, min(24, max((longest or 72) // 3, 1)), seed=which)
+
+
+def prompt_of(target: Target, count: int, *, tokens: int, seed: int) -> str | list[int]:
+    """Return a prompt of at least `count` tokens.
+
+    English where it fits, since two greedy answers to noise may differ by rounding alone. A
+    token of English has at most six letters on average, and in the worst vocabulary one.
+    """
+    letters = 6 * count
+    is_sure_to_fit = target.longest is None or letters + tokens <= target.longest
+    if not (target.has_tokenizer and is_sure_to_fit):
+        return ids(target, count, seed)
+    text = f"{FIRST_TEXT} {SANITY_TEXT} {SECOND_TEXT} "
+    return (text * (letters // len(text) + 1))[:letters].rstrip()
 
 
 def ids(target: Target, count: int, seed: int) -> list[int]:

@@ -72,13 +72,23 @@ def language_score(answer: Generation) -> float | None:
     return sum(lp for lp in known if lp is not None) / len(known)
 
 
-def is_chance(score: float, vocab: int | None) -> bool:
-    """Tell whether a text is no likelier to the model than to a die with `vocab` sides.
+_CHANCE, _UNTRAINED = 0.85, 0.6
+"""Shares of ln(vocabulary) below which a mean log-probability is no model's work."""
 
-    A trained model gives plain English about -2 to -4 a token; chance is -ln(vocab): -6.2 for
-    512 ids, -11.9 for 150,000. Broken weights, untrained weights and wrong kernels end there.
+
+def language_doubt(score: float, vocab: int | None) -> str:
+    """Return what is wrong with a mean log-probability of plain English; "" if nothing.
+
+    A trained model gives it about -2 to -4 a token. Chance is -ln(vocabulary), -11.9 for
+    150,000 ids: weights that were never trained or are read wrongly end there, and a kernel
+    that computes something else ends between.
     """
-    return score < -0.85 * math.log(vocab or 32000)
+    chance = math.log(vocab or 32_000)
+    if score < -_CHANCE * chance:
+        return f"no better than chance (-{chance:.1f})"
+    if score < -_UNTRAINED * chance:
+        return "far worse than a trained model's -2 to -4"
+    return ""
 
 
 def disagreement(answers: Sequence[Generation]) -> int | None:
