@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Iterable
 
 import typer
 from typer.core import TyperGroup
@@ -56,39 +58,37 @@ def options(
     """Accept the options that stand before a command."""
 
 
-def _register() -> None:
-    from sglsweep.cli import (
-        attempt,
-        init,
-        plan,
-        report,
-        retriage,
-        signatures,
-        simulate,
-        sweep,
-        triage,
-    )
-
-    for name, command in (
-        ("sweep", sweep.sweep),
-        ("plan", plan.plan),
-        ("attempt", attempt.attempt),
-        ("relaunch", attempt.relaunch),
-        ("triage", triage.triage),
-        ("retriage", retriage.retriage),
-        ("report", report.report),
-        ("status", report.status),
-        ("diff", report.diff),
-        ("signatures", signatures.signatures),
-        ("simulate", simulate.simulate),
-        ("init", init.init),
-    ):
-        app.command(name)(command)
+_COMMANDS = {
+    "sweep": "sweep",
+    "plan": "plan",
+    "attempt": "attempt",
+    "relaunch": "attempt",
+    "triage": "triage",
+    "retriage": "retriage",
+    "report": "report",
+    "status": "report",
+    "diff": "report",
+    "signatures": "signatures",
+    "simulate": "simulate",
+    "init": "init",
+}
+"""Command -> module of `sglsweep.cli` that holds a function of that name."""
 
 
-_register()
+def program(names: Iterable[str] = _COMMANDS) -> typer.Typer:
+    """Return the program with the commands named; only their modules are imported."""
+    known = {info.name for info in app.registered_commands}
+    for name in names:
+        if name not in known:
+            module = importlib.import_module(f"sglsweep.cli.{_COMMANDS[name]}")
+            app.command(name)(getattr(module, name))
+    return app
 
 
 def main() -> None:
-    """Entry point of the `sglsweep` program."""
-    app()
+    """Entry point of the `sglsweep` program.
+
+    A command that is named first is imported alone: `triage` must not wait for the planner.
+    """
+    asked = [word for word in sys.argv[1:2] if word in _COMMANDS]
+    program(asked or _COMMANDS)()
