@@ -14,19 +14,18 @@ from sglsweep.report.document import (
     Paragraph,
     Strong,
     joined,
-    one_line,
+    prose,
 )
 from sglsweep.report.groups import groups
 from sglsweep.report.markdown import to_markdown
 from sglsweep.report.numbers import plural
 from sglsweep.report.sections.bottom import commands, title
+from sglsweep.report.shown import Standing, shown
 from sglsweep.report.words import changed, proof_words
 
 if TYPE_CHECKING:
     from sglsweep.report.groups import Group
     from sglsweep.report.view import RunView
-
-from sglsweep.report.shown import Standing, shown
 
 _CAUSES_SHOWN = 6
 _CAVEATS_SHOWN = 5
@@ -45,7 +44,7 @@ def _answer(run: RunView) -> list[Block]:
         return [Paragraph(words), *commands(run, best)]
     if miss is None:
         return [Paragraph((Strong("Nothing is known yet."),))]
-    step = one_line(miss.diagnosis.next_step, limit=300)
+    step = prose(miss.diagnosis.next_step)
     return [
         Paragraph(
             (
@@ -54,7 +53,7 @@ def _answer(run: RunView) -> list[Block]:
                 f"{miss.attempt.number}, reached {miss.diagnosis.phase.value}.",
             )
         ),
-        Paragraph(("Next: ", step or "look at FINDINGS.md", ".")),
+        Paragraph(("Next: ", *(step or ("look at FINDINGS.md",)))),
     ]
 
 

@@ -8,7 +8,7 @@ from sglsweep.attempt import StepState
 from sglsweep.flags import canonical
 from sglsweep.flags.renames import same_values
 from sglsweep.report.best import holds_need, needed_tokens
-from sglsweep.report.document import Code, Line, Strong, joined, one_line
+from sglsweep.report.document import Code, Line, Strong, joined, one_line, prose
 from sglsweep.report.launches import flags_of
 from sglsweep.report.numbers import CONTEXT, KV_TOKENS, MAX_RUNNING, count, metric
 from sglsweep.report.words import flaky, warnings
@@ -96,8 +96,8 @@ def _steps(outcome: Outcome) -> list[Line]:
 
 
 def _step(step: ProofStep) -> Line:
-    detail = one_line(step.detail.rstrip("."), limit=160)
-    return (f"{step.name}: {detail}",) if detail else (step.name,)
+    detail = prose(step.detail.rstrip("."), limit=160)
+    return (f"{step.name}: ", *detail) if detail else (step.name,)
 
 
 def _redirected(outcome: Outcome) -> Line:

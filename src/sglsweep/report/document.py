@@ -96,6 +96,16 @@ def one_line(text: str, *, limit: int = 240) -> str:
     return f"{flat[: limit - tail - 3].rstrip()} … {flat[-tail:].lstrip()}"
 
 
+def prose(text: str, *, limit: int = 500) -> Line:
+    """Return a sentence of ours as a line; what stands between two backticks is code."""
+    pieces = one_line(text, limit=limit).split("`")
+    if len(pieces) % 2 == 0:
+        return ("`".join(pieces),)
+    return tuple(
+        Code(piece) if index % 2 else piece for index, piece in enumerate(pieces) if piece
+    )
+
+
 def joined(parts: list[Line], separator: str = ", ") -> Line:
     """Put lines behind one another."""
     flat: list[Inline] = []

@@ -10,8 +10,8 @@ from sglsweep.attempt import Outcome, Proof, StepState
 from sglsweep.report.best import best_serving, nearest_miss
 from sglsweep.report.document import plain
 from sglsweep.report.groups import Group, groups
-from sglsweep.report.launches import command
 from sglsweep.report.machine import stable
+from sglsweep.report.rehearsal import shown_argv, shown_command
 from sglsweep.report.sections.axes import judged
 from sglsweep.report.sections.timeline import change_against
 from sglsweep.report.shown import Shown, did_not_help, shown
@@ -39,7 +39,7 @@ def findings_json(run: RunView) -> dict[str, object]:
         "catalogue": run.catalogue,
         "serves": best is not None,
         "attempt": top.attempt.number if top else None,
-        "command": command(top.attempt) if top else None,
+        "command": shown_command(top.attempt) if top else None,
         "host": stable(run.facts),
         "need": run.need,
         "axes": [{"name": axis.name, "values": list(axis.values)} for axis in run.axes],
@@ -62,7 +62,7 @@ def _attempt(run: RunView, index: int) -> dict[str, object]:
         "cell": dict(attempt.cell.values),
         "build": attempt.build,
         "model": attempt.model,
-        "argv": list(attempt.argv),
+        "argv": list(shown_argv(attempt)),
         "env": dict(attempt.env),
         "launch_key": attempt.launch_key,
         "verdict": outcome.verdict.value,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _NARROW = 3
 """More differences than this narrow nothing down for a reader."""
+_NARROWED_SHOWN = 2
 
 
 class Standing(StrEnum):
@@ -97,7 +98,7 @@ def _paired(run: RunView, failing: Sequence[Outcome]) -> list[Shown]:
     return [
         *(_shown(Standing.PROVEN, pair, failing) for pair in proven),
         *(_shown(Standing.PASSED, pair, failing) for pair in passed),
-        *(Shown(standing=Standing.NARROWED, pair=pair) for pair in narrowed),
+        *(Shown(standing=Standing.NARROWED, pair=pair) for pair in narrowed[:_NARROWED_SHOWN]),
     ]
 
 

@@ -214,7 +214,8 @@ def _axes(stored: object, outcomes: Sequence[Outcome]) -> tuple[Axis, ...]:
     for entry in _objects(stored):
         listed = entry.get("values")
         if isinstance(listed, list | tuple):
-            values[str(entry.get("name"))] = [v for v in listed if _is_value(v)]
+            distinct = {spell(v): v for v in listed if _is_value(v)}
+            values[str(entry.get("name"))] = list(distinct.values())
     names = {name: None for o in outcomes for name in o.attempt.cell.values}
     for name in names:
         known = values.setdefault(name, [])

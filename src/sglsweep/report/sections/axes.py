@@ -86,11 +86,7 @@ def hypotheses(run: RunView) -> list[Block]:
 
 def judged(run: RunView, item: Hypothesis) -> tuple[str, list[Outcome], list[Outcome]]:
     """Return open, supported or refuted, with the attempts that agree and disagree."""
-    tests = [
-        o
-        for o in run.evidence
-        if o.verdict not in _NO_TEST and all(holds(o, flag, v) for flag, v in item.when.items())
-    ]
+    tests = [o for o in run.evidence if _is_test(o, item)]
     agree = [o for o in tests if o.verdict.value == item.verdict]
     disagree = [o for o in tests if o.verdict.value != item.verdict]
     if not tests or not item.verdict:
@@ -98,12 +94,23 @@ def judged(run: RunView, item: Hypothesis) -> tuple[str, list[Outcome], list[Out
     return ("refuted" if disagree else "supported"), agree, disagree
 
 
+def _is_test(outcome: Outcome, item: Hypothesis) -> bool:
+    """True if the attempt could show the prediction right or wrong.
+
+    A failure that nobody could name decides nothing: it may be the predicted one.
+    """
+    is_named = outcome.diagnosis.confidence != "low" and outcome.verdict not in _NO_TEST
+    return (is_named or outcome.verdict.value == item.verdict) and all(
+        holds(outcome, flag, value) for flag, value in item.when.items()
+    )
+
+
 def _hypothesis(run: RunView, item: Hypothesis) -> Line:
     word, agree, disagree = judged(run, item)
     says = f": {item.says}" if item.says else ""
     head: Line = (Code(item.id), says, ". ", Strong(word.capitalize()))
     if word == "open":
-        return (*head, ": no attempt tested it")
+        return (*head, ": no attempt decided it")
     parts: list[Line] = []
     if disagree:
         against = ", ".join(f"{o.attempt.number} ({o.verdict.value})" for o in disagree)

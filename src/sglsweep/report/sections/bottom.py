@@ -17,13 +17,13 @@ from sglsweep.report.document import (
     Paragraph,
     Strong,
     joined,
-    one_line,
+    prose,
 )
 from sglsweep.report.groups import group_of, groups
-from sglsweep.report.launches import changes, command
+from sglsweep.report.launches import changes
 from sglsweep.report.machine import gpu_hours
 from sglsweep.report.numbers import duration, listed, plural
-from sglsweep.report.rehearsal import sglang_command
+from sglsweep.report.rehearsal import sglang_command, shown_command
 from sglsweep.report.remedy import Remedy, remedies, remedy_command, remedy_line
 from sglsweep.report.shown import Shown, Standing, shown
 from sglsweep.report.view import cells_left
@@ -107,12 +107,12 @@ def _bullets(title: str, lines: list[Line]) -> list[Block]:
 def commands(run: RunView, outcome: Outcome) -> list[Block]:
     """Return the command to copy; for a rehearsal first the one that it stands for."""
     if not run.world:
-        return [*_folder(outcome), Listing(command(outcome.attempt), "bash")]
+        return [*_folder(outcome), Listing(shown_command(outcome.attempt), "bash")]
     return [
         Paragraph(("The SGLang command that this cell stands for:",)),
         Listing(sglang_command(outcome.attempt), "bash"),
         Paragraph(("What the rehearsal ran:",)),
-        Listing(command(outcome.attempt), "bash"),
+        Listing(shown_command(outcome.attempt), "bash"),
     ]
 
 
@@ -203,7 +203,7 @@ def _nothing_serves(run: RunView, miss: Outcome) -> list[Block]:
     return [
         Paragraph(
             (
-                Strong("Nothing serves"),
+                Strong("Nothing serves" if run.finish else "Nothing serves yet"),
                 f" in {plural(len(run.evidence), 'attempt')}.",
                 *_one_cause(run),
             )
@@ -231,7 +231,7 @@ def _try_next(run: RunView, miss: Outcome) -> list[Line]:
     lines: list[Line] = []
     group = group_of(run, miss)
     if miss.diagnosis.next_step:
-        lines.append(("The catalogue says: ", one_line(miss.diagnosis.next_step, limit=500)))
+        lines.append(("The catalogue says: ", *prose(miss.diagnosis.next_step)))
     if group is not None:
         lines += [_remedy(run, remedy) for remedy in remedies(run, group)]
         lines += [("Known issue: ", issue) for issue in group.known_issues]
@@ -239,7 +239,7 @@ def _try_next(run: RunView, miss: Outcome) -> list[Line]:
     if untried:
         lines.append(("Values of the matrix that no attempt had yet: ", *joined(untried)))
     rest = cells_left(run)
-    if rest:
+    if rest and run.finish:
         lines.append((f"{plural(rest, 'cell')} not launched yet: a larger budget goes on here",))
     return lines
 
@@ -279,6 +279,6 @@ def _state(run: RunView) -> list[Line]:
             (f"The sweep is not over: attempt {going} was begun and has no outcome yet.",)
         )
     elif run.finish:
-        lines.append(("The sweep ended: ", one_line(run.finish.rstrip("."), limit=300), "."))
-    lines += [(one_line(note, limit=300),) for note in run.notes]
+        lines.append(("The sweep ended: ", *prose(run.finish.rstrip(".")), "."))
+    lines += [prose(note) for note in run.notes]
     return lines

@@ -14,6 +14,7 @@ from sglsweep.report.document import (
     Paragraph,
     joined,
     one_line,
+    prose,
 )
 from sglsweep.report.groups import Group, groups, killed
 from sglsweep.report.numbers import listed
@@ -98,7 +99,7 @@ def _next(group: Group) -> list[Line]:
     diagnosis = group.outcomes[0].diagnosis
     lines: list[Line] = []
     if diagnosis.next_step:
-        lines.append(("Next: ", one_line(diagnosis.next_step, limit=500)))
+        lines.append(("Next: ", *prose(diagnosis.next_step)))
     if diagnosis.confidence != "high":
         lines.append((f"The diagnosis is of {diagnosis.confidence} confidence: read the log.",))
     return lines
@@ -130,17 +131,17 @@ def _killed(group: Group) -> Line:
     first = group.outcomes[0]
     which = listed([o.attempt.number for o in group.outcomes])
     where = first.diagnosis.phase.value
-    step = one_line(first.diagnosis.next_step, limit=500)
+    step = prose(first.diagnosis.next_step)
     return (
         f"{which} killed in {where} ({group.name}): ",
         *evidence(first),
-        f". Next: {step}" if step else "",
+        *((". Next: ", *step) if step else ()),
     )
 
 
 def _silent(outcome: Outcome) -> Line:
     diagnosis = outcome.diagnosis
     cause = f" ({diagnosis.cause})" if diagnosis.cause not in {None, diagnosis.verdict} else ""
-    why = one_line(outcome.end.detail or diagnosis.next_step, limit=300)
+    why = prose(outcome.end.detail or diagnosis.next_step, limit=300)
     head = f"{outcome.attempt.number} {diagnosis.verdict.value}{cause} in {diagnosis.phase.value}"
-    return (f"{head}: {why}" if why else head,)
+    return (f"{head}: ", *why) if why else (head,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import EndKind
-from sglsweep.report.document import Block, Bullets, Code, Heading, Line, one_line
+from sglsweep.report.document import Block, Bullets, Code, Heading, Line, one_line, prose
 from sglsweep.report.numbers import plural
 from sglsweep.report.view import cells_left
 from sglsweep.report.words import cell_words
@@ -44,7 +44,8 @@ def _entry(entry: LeftOut) -> Line:
     return (
         f"{plural(entry.count, 'cell')} {_KINDS[entry.kind]}:",
         *what,
-        f" {one_line(entry.because, limit=240)}",
+        " ",
+        *prose(entry.because, limit=240),
     )
 
 

@@ -18,6 +18,13 @@ def machine(run: RunView) -> list[Block]:
     if not run.outcomes:
         return []
     facts = run.facts
+    if run.world:
+        host = host_words(facts)
+        words = (" It ran on: ", *host) if host else ()
+        return [
+            Heading(2, ("Hardware and software",)),
+            Paragraph(("A stand-in server: no SGLang, no GPU.", *words)),
+        ]
     lines = [line for line in (gpu_words(facts), host_words(facts)) if line]
     lines += [(line,) for line in version_words(facts)] or _versions_in_logs(run)
     lines += _drift(run)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.attempt import EndKind
 from sglsweep.report.best import best_serving
-from sglsweep.report.document import Block, Bullets, Code, Heading, Line, Strong, Table, one_line
+from sglsweep.report.document import Block, Bullets, Code, Heading, Line, Strong, Table, prose
 from sglsweep.report.groups import groups
 from sglsweep.report.launches import nearest_earlier
 from sglsweep.report.numbers import duration
@@ -35,7 +35,7 @@ def _row(run: RunView, index: int) -> tuple[Line, ...]:
         change_against(run, index),
         _came_to(outcome),
         (duration(outcome.timings.total_s),),
-        (one_line(outcome.attempt.why, limit=120),),
+        prose(outcome.attempt.why, limit=200),
     )
 
 

@@ -14,8 +14,7 @@ from sglsweep.report.document import (
     Line,
     Paragraph,
     Table,
-    joined,
-    one_line,
+    prose,
 )
 from sglsweep.report.launches import changes
 from sglsweep.report.machine import is_without_gpu
@@ -28,7 +27,9 @@ from sglsweep.report.numbers import (
     WEIGHTS_GB,
     count,
     gib,
+    listed,
     metric,
+    plural,
     rate,
     seconds,
 )
@@ -69,7 +70,7 @@ def _apart(run: RunView, outcome: Outcome, best: Outcome) -> Line:
 
 
 def _legend(run: RunView) -> str:
-    whose = "of the host" if is_without_gpu(run.facts) else "per GPU"
+    whose = "of the host" if is_without_gpu(run.facts) and not run.world else "per GPU"
     return f"Memory {whose}, as SGLang's log says it; ready counts from the launch."
 
 
@@ -127,25 +128,37 @@ _COLUMNS = (
 
 def partly_working(run: RunView) -> list[Block]:
     """Return attempts that became ready, and the probe under which they failed."""
-    found = [o for o in run.outcomes if is_partly(o)]
+    found: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in run.outcomes:
+        if is_partly(outcome):
+            key = (_probe(outcome), outcome.diagnosis.cause or outcome.verdict.value)
+            found.setdefault(key, []).append(outcome)
     if not found:
         return []
-    return [Heading(2, ("Partly working",)), Bullets(tuple(_partly(o) for o in found))]
+    items = tuple(_partly(outcomes) for outcomes in found.values())
+    return [Heading(2, ("Partly working",)), Bullets(items)]
 
 
-def _partly(outcome: Outcome) -> Line:
-    proof = outcome.proof
-    failed = proof.first_failure if proof else None
-    passed = [s.name for s in proof.steps if s.state is StepState.OK] if proof else []
-    after = f" after passing {', '.join(passed)}" if passed else ""
-    where: Line = (f", failed at the probe {failed.name}{after}",) if failed else ("",)
-    detail: Line = (
-        (f" ({one_line(failed.detail, limit=160)})",) if failed and failed.detail else ()
-    )
-    return joined(
-        [
-            (f"{outcome.attempt.number} became ready", *where, *detail),
-            (Code(outcome.verdict.value), " ", *evidence(outcome, limit=160)),
-        ],
+def _probe(outcome: Outcome) -> str:
+    failed = outcome.proof.first_failure if outcome.proof else None
+    return failed.name if failed else ""
+
+
+def _partly(outcomes: list[Outcome]) -> Line:
+    """Tell of attempts that failed alike at the same probe, by the first of them."""
+    first = outcomes[0]
+    failed = first.proof.first_failure if first.proof else None
+    passed = sum(s.state is StepState.OK for s in first.proof.steps) if first.proof else 0
+    where: Line = ()
+    if failed:
+        after = f" after {plural(passed, 'step')} passed" if len(outcomes) == 1 else ""
+        where = (", failed at the probe ", Code(failed.name), after)
+        where += (" (", *prose(failed.detail, limit=160), ")") if failed.detail else ()
+    return (
+        f"{listed([o.attempt.number for o in outcomes])} became ready",
+        *where,
         ": ",
+        Code(first.verdict.value),
+        " ",
+        *evidence(first, limit=160),
     )
