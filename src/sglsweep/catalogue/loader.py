@@ -84,7 +84,12 @@ def _parse(raw: Mapping[str, bytes]) -> dict[str, Any]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     signatures: list[Any] = []
     for name, content in raw.items():
-        entries = yaml.load(content, Loader=loader) or []  # noqa: S506 - a safe loader
+        try:
+            entries = yaml.load(content, Loader=loader) or []  # noqa: S506 - a safe loader
+        except yaml.YAMLError as error:
+            raise ConfigError(
+                f"{name}: {error}", next_step="Quote text that holds ': ' or begins with a quote."
+            ) from error
         if name == "known_issues.yaml":
             issues = entries
             continue

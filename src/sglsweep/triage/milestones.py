@@ -22,6 +22,7 @@ MARKS: dict[str, Phase] = {
     "Loading safetensors using": Phase.WEIGHTS,
     "Loading pipeline modules": Phase.WEIGHTS,
     "Loading required modules": Phase.WEIGHTS,
+    ". avail mem: ": Phase.WEIGHTS,
     "oad weight end": Phase.WEIGHTS_DONE,
     "KV Cache is allocated": Phase.KV_CACHE,
     "KV Cache VA upper bound": Phase.KV_CACHE,
@@ -33,6 +34,7 @@ MARKS: dict[str, Phase] = {
     "Capturing num tokens (": Phase.GRAPH_CAPTURE,
     "Capturing prefill shape (": Phase.GRAPH_CAPTURE,
     "Capture cuda graph bs": Phase.GRAPH_CAPTURE,
+    "Capture cuda graph num tokens": Phase.GRAPH_CAPTURE,
     "graph end.": Phase.GRAPH_CAPTURE_DONE,
     "draft extend end": Phase.GRAPH_CAPTURE_DONE,
     "max_total_num_tokens=": Phase.KV_CACHE,
@@ -95,7 +97,7 @@ _FRAME_PHASES: tuple[tuple[Phase, re.Pattern[str]], ...] = (
         Phase.WEIGHTS,
         re.compile(
             r":(?:load_model|load_weights|_initialize_model|load_weights_and_postprocess|process_weights_after_loading)$"
-            r"|model_loader/",
+            r"|model_loader/|sglang/srt/models/\w+\.py:__init__$",
             re.MULTILINE,
         ),
     ),
@@ -258,6 +260,8 @@ class Progress:
     def _begin(self, mark: str, text: str, rank: str, line: int) -> None:
         if mark.startswith("Capturing"):
             self._capture_bar(mark, text, rank, line)
+        elif mark == "Capture cuda graph num tokens":
+            self.begun.setdefault("capturing num tokens", {rank: 1})
         elif match := _BEGIN.search(text):
             kind = match["kind"].lower()
             ranks = self.begun.setdefault(kind, {})

@@ -316,8 +316,19 @@ class Reading:
         )
         if trace is None and self._is_lone_exception(piece, marks):
             is_exception = True
+        if is_exception and trace is not None and trace.source is not None:
+            candidates = self._with_source(piece, trace.source, candidates)
         self._judge(piece, candidates, trace or self.trailing_of(piece), is_exception=is_exception)
         self.last_piece = piece
+
+    def _with_source(
+        self, piece: Piece, source: Piece, candidates: list[Signature]
+    ) -> list[Signature]:
+        """Add what the source line of an exception without a text may be a sign of."""
+        if ":" in piece.text:
+            return candidates
+        _, more = self._matcher.hits(source.text)
+        return candidates + [s for s in more if s not in candidates and s.site == "exception"]
 
     def trailing_of(self, piece: Piece) -> traceback.Trace | None:
         """Return the traceback whose message this unheaded piece may go on."""
@@ -481,16 +492,17 @@ class Reading:
             return
         frames = trace.where if trace else ""
         phase = self._phase(trace)
+        text = _said_by(piece, trace) if is_exception else piece.text
         matched = [
             s
             for s in candidates
-            if holds(s, piece.text, phase, frames) and (is_exception or s.site != "exception")
+            if holds(s, text, phase, frames) and (is_exception or s.site != "exception")
         ]
         if is_exception and not any(s.role is not Role.ADVICE for s in matched):
-            matched += [s for s in self._matcher.free if holds(s, piece.text, phase, frames)]
+            matched += [s for s in self._matcher.free if holds(s, text, phase, frames)]
         signature = best(matched)
         if signature is None:
-            if is_exception and trace is not None:
+            if is_exception:
                 self._add(piece, None, trace, phase)
             return
         if signature.role is Role.HARMLESS:
@@ -559,3 +571,10 @@ def _line_of(block: bytes, offset: int) -> bytes:
         return b""
     end = block.find(b"\n", offset)
     return block[offset : len(block) if end < 0 else min(end, offset + 2000)]
+
+
+def _said_by(piece: Piece, trace: traceback.Trace | None) -> str:
+    """Return an exception's text; the source line that raised it where it has none."""
+    if ":" in piece.text or trace is None or trace.source is None:
+        return piece.text
+    return f"{piece.text.strip()}: {trace.source.text.strip()}"
