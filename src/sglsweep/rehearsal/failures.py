@@ -57,10 +57,15 @@ def failure_for(truth: Truth, shows: str = "") -> Failure | None:
     """
     if truth.verdict in {Verdict.SERVING, Verdict.GRAPH_CAPTURE_OK, Verdict.INCOMPLETE}:
         return None
+    named = [f for f in failures() if (shows or truth.cause) in f.cause]
     alike = [f for f in failures() if f.verdict == truth.verdict]
-    by_cause = [f for f in failures() if (shows or truth.cause) in f.cause]
-    in_phase = [f for f in alike if truth.phase in f.phases]
-    return next(iter(by_cause or in_phase or alike))
+    named_there, alike_there = (
+        [f for f in fs if truth.phase in f.phases] for fs in (named, alike)
+    )
+    # SGLang's watchdog covers neither loading nor capture: a hang there is silent.
+    is_hang = truth.verdict is Verdict.HANG
+    by_rank = (named_there, alike_there if is_hang else named, alike_there, alike)
+    return next(found[0] for found in by_rank if found)
 
 
 def traceback_text(lines: Mapping[str, Any], failure: Failure, phase: Phase, headline: str) -> str:

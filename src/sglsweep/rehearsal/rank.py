@@ -95,9 +95,12 @@ class Rank:
         self._tell_parent()
 
     def _end_if(self, phase: Phase) -> None:
-        if self.plan.strikes(phase) and self._is_victim():
-            self._pause(0.0, 0.05 * self.index)
-            self.die(phase)
+        if not self.plan.strikes(phase):
+            return
+        if not self._is_victim():
+            self.hang()  # in a collective with a rank that will never come
+        self._pause(0.0, 0.05 * self.index)
+        self.die(phase)
 
     def _is_victim(self) -> bool:
         """True unless this rank outlives the failure: only one is killed or segfaults."""

@@ -166,7 +166,7 @@ class Scheduler:
         if not self._is_armed():
             return False
         if self._plan.strikes(Phase.WARMUP):
-            return any(r.kind == "warmup" for r in batch)
+            return any(r.kind != "health" for r in batch)
         users = [r for r in batch if r.kind == "user"]
         return bool(users) and (self._fits(users) or self._served >= _PATIENCE)
 
