@@ -52,6 +52,7 @@ def test_all_keys_of_the_contract_are_read(folder: Path) -> None:
     assert (host.workdir, host.port, host.gpus, host.slots) == ("/data/w", 31000, (0, 2), 2)
     assert host.python == "/opt/p/bin/python"
     assert host.where == f"{folder / 'hosts.yaml'}:1"
+    assert [note.text.split(" ")[0] for note in host.unsupported] == ["slots", "gpus"]
 
 
 def test_the_file_beside_the_sweep_wins_over_the_users(folder: Path) -> None:
@@ -66,9 +67,19 @@ def test_the_file_beside_the_sweep_wins_over_the_users(folder: Path) -> None:
 
 def test_a_name_of_the_ssh_config_works_as_it_is(folder: Path) -> None:
     config = folder.parent / "home" / ".ssh" / "config"
-    config.write_text("Host *\n  User me\nHost gpu7 gpu8\n  HostName 10.0.0.7\n")
-    host = load_host("gpu8", folder)
-    assert host.ssh == SshSettings(host="gpu8")
+    config.write_text("Host *\n  User me\nHost gpu7 gpu8\n  HostName 10.0.0.7\nHost !x rack-*\n")
+    assert load_host("gpu8", folder).ssh == SshSettings(host="gpu8")
+    assert load_host("rack-3", folder).ssh == SshSettings(host="rack-3")
+    with pytest.raises(ConfigError, match="no host 'gpu9'"):
+        load_host("gpu9", folder)
+
+
+def test_an_included_ssh_config_counts(folder: Path) -> None:
+    ssh = folder.parent / "home" / ".ssh"
+    (ssh / "config").write_text("Include conf.d/*\nInclude config\n")
+    (ssh / "conf.d").mkdir()
+    (ssh / "conf.d" / "lab").write_text("Host lab1\n")
+    assert load_host("lab1", folder).ssh == SshSettings(host="lab1")
 
 
 def test_ssh_as_text_is_a_name(folder: Path) -> None:

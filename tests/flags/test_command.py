@@ -50,6 +50,13 @@ def test_revision_and_offline_reach_the_launch() -> None:
     assert command.env == {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 
+def test_a_revision_among_the_flags_wins_over_the_models() -> None:
+    target = Target(build="b", model="m", port=1, revision="abc")
+    argv = _launch({"revision": "def"}, target=target).argv
+    assert argv.count("--revision") == 1
+    assert "def" in argv
+
+
 def test_the_environment_of_the_file_wins_over_offline() -> None:
     target = Target(build="b", model="m", port=1, offline=True)
     assert _launch(env={"HF_HUB_OFFLINE": None}, target=target).env == {

@@ -101,12 +101,28 @@ def test_what_the_parser_refuses_is_said(name: str, value: object, what: str) ->
     assert problem.instead.endswith(".")
 
 
-def test_a_removed_flag_is_refused_with_the_words_of_sglang() -> None:
-    entry = {"name": "--enable-ep-moe", "takes_value": False, "nargs": 0, "removed": "use --ep"}
-    table = FlagTable.from_json({"ok": True, "flags": [entry], "sglang_version": "0.5.4"})
-    problem = table.problem("enable-ep-moe", value=True)
+def test_a_retired_flag_is_refused_with_the_words_of_sglang() -> None:
+    problem = flag_table("0.5.4").problem("enable-ep-moe", value=True)
     assert problem is not None
-    assert problem.what == "flag 'enable-ep-moe' was removed: use --ep"
+    assert "Please set `--ep-size` to the same value as `--tp-size` instead." in problem.what
+    assert problem.instead == "Write `ep-size` with the value of tp-size instead."
+
+
+def test_a_flag_that_only_warns_is_taken() -> None:
+    assert _OLD.problem("prefill-round-robin-balance", value=True) is None
+
+
+def test_a_flag_that_is_gone_says_what_came_instead() -> None:
+    problem = _NEW.problem("disable-piecewise-cuda-graph", value=True)
+    assert problem is not None
+    assert problem.instead == "Write `cuda-graph-backend-prefill: disabled` instead."
+
+
+@pytest.mark.parametrize("version", ["0.5.4", "0.5.9", "0.5.23"])
+def test_a_flag_has_one_name_in_all_versions(version: str) -> None:
+    table = flag_table(version)
+    for asked in ("tensor-parallel-size", "tp-size", "tp"):
+        assert table.canonical(asked) == "tp-size"
 
 
 def test_a_build_that_could_not_be_asked_is_an_error_with_its_reason() -> None:

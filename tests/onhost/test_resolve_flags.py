@@ -17,7 +17,8 @@ from sglsweep.onhost import resolve
 
 _PROGRAM = Path(resolve.__file__)
 
-# What SGLang's own actions look like, by version (0.5.4: raises; 0.5.23: error_message, new_flag).
+# What SGLang's own actions look like: a retired flag raises in 0.5.4, warns in 0.5.9, and asks
+# its parser to stop in 0.5.23.
 _SERVER_ARGS = """
 import argparse
 
@@ -26,6 +27,16 @@ class DeprecatedAction(argparse.Action):
         super().__init__(option_strings, dest, nargs=nargs, **kwargs)
     def __call__(self, parser, namespace, values, option_string=None):
         raise ValueError(self.help)
+
+class Warns(DeprecatedAction):
+    def __call__(self, parser, namespace, values, option_string=None):
+        print("is deprecated")
+Warns.__name__ = "DeprecatedAction"
+
+class Stops(DeprecatedAction):
+    def __call__(self, parser, namespace, values, option_string=None):
+        parser.error("use --other instead")
+Stops.__name__ = "DeprecatedAction"
 
 class DeprecatedStoreTrueAction(argparse.Action):
     def __init__(self, option_strings, dest, new_flag=None, nargs=0, **kwargs):
@@ -49,6 +60,8 @@ class ServerArgs:
         parser.add_argument("--lazy", default=object())
         parser.add_argument("--old-way", action="store_true", help="Deprecated. Use --new-way.")
         parser.add_argument("--gone", action=DeprecatedAction, help="use --ep-size instead")
+        parser.add_argument("--warns", action=Warns, help="Note: --warns is deprecated.")
+        parser.add_argument("--stops", action=Stops)
         parser.add_argument("--renamed", action=DeprecatedStoreTrueAction, new_flag="--better")
 """
 
@@ -99,6 +112,8 @@ def test_every_kind_of_flag_is_described(tmp_path: Path) -> None:
     assert flags["hooks"].type == "json_list"
     assert (flags["old-way"].deprecated, flags["old-way"].replacement) == (True, "--new-way")
     assert flags["gone"].removed == "use --ep-size instead"
+    assert flags["stops"].removed == "use --other instead"
+    assert (flags["warns"].removed, flags["warns"].deprecated) == (None, True)
     assert (flags["renamed"].deprecated, flags["renamed"].replacement) == (True, "--better")
 
 
@@ -148,7 +163,17 @@ def test_where_the_parser_cannot_be_had_its_help_is_read(tmp_path: Path) -> None
     flags = {flag.name: flag for flag in FlagTable.from_json(document).flags}
     assert set(flags) == {
         *("model-path", "tp-size", "attention-backend", "kv", "cuda-graph-bs"),
-        *("disable-cuda-graph", "fused", "hooks", "lazy", "old-way", "gone", "renamed"),
+        *(
+            "disable-cuda-graph",
+            "fused",
+            "hooks",
+            "lazy",
+            "old-way",
+            "gone",
+            "warns",
+            "stops",
+            "renamed",
+        ),
     }
     assert flags["tp-size"].aliases == ("tensor-parallel-size",)
     assert flags["attention-backend"].choices == ("triton", "fa3")

@@ -6,16 +6,18 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, PlainValidator, Strict
 
 from sglsweep.config.document import Document, load_document
-from sglsweep.config.mistakes import Mistake, refuse
+from sglsweep.config.mistakes import Mistake, Note, refuse
 from sglsweep.config.schema import Count, EnvName, Keys, Text
 from sglsweep.config.secrets import read_secrets
 from sglsweep.config.ssh_aliases import ssh_aliases
+from sglsweep.config.unsupported import NOT_YET_ON_A_HOST, not_yet
 from sglsweep.config.validate import validate
 from sglsweep.config.wrong import wrong
 from sglsweep.errors import ConfigError
@@ -93,6 +95,7 @@ class HostConfig:
         slots: attempts at once.
         python: for builds that name none.
         where: FILE:LINE, or what made it known.
+        unsupported: what the entry asks for and this version does not do.
     """
 
     name: str
@@ -104,6 +107,7 @@ class HostConfig:
     python: str | None = None
     where: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    unsupported: tuple[Note, ...] = ()
 
 
 def load_host(name: str, near: Path, *, where: str | None = None) -> HostConfig:
@@ -130,9 +134,9 @@ def load_host(name: str, near: Path, *, where: str | None = None) -> HostConfig:
     if name == LOCAL:
         return HostConfig(name=LOCAL, where="this machine")
     aliases = ssh_aliases()
-    if name in aliases:
+    if any(fnmatchcase(name, alias) for alias in aliases):
         return HostConfig(name=name, ssh=SshSettings(host=name), where="~/.ssh/config")
-    raise _unknown(name, (*known, *aliases), near, where or str(near))
+    raise _unknown(name, (*known, *(a for a in aliases if "*" not in a)), near, where or str(near))
 
 
 def _files(near: Path) -> Iterator[Path]:
@@ -166,7 +170,18 @@ def _host(document: Document, tree: Mapping[str, object], name: str) -> HostConf
         python=entry.python,
         where=document.where((name,)),
         secrets=read_secrets(document, under=(name,)),
+        unsupported=(*_one_by_one(document, entry, name), *_unused(document, name)),
     )
+
+
+def _unused(document: Document, name: str) -> tuple[Note, ...]:
+    return not_yet(document, NOT_YET_ON_A_HOST, below=(name,))
+
+
+def _one_by_one(document: Document, entry: HostEntry, name: str) -> Iterator[Note]:
+    if entry.slots > 1:
+        text = f"slots {entry.slots} is not used: attempts run one after another"
+        yield Note(document.where((name, "slots")), text)
 
 
 def _mistakes(document: Document, entry: HostEntry, name: str) -> Iterator[Mistake]:

@@ -18,6 +18,7 @@ from sglsweep.config.units import seconds, share
 from sglsweep.config.values import axis_values, env_value, launch_value, only_value
 from sglsweep.config.wrong import unknown_key, wrong
 from sglsweep.flags import nearest
+from sglsweep.plan.goal import Goal
 from sglsweep.verdict import Phase
 
 Text = Annotated[str, Strict(), Field(min_length=1)]
@@ -122,15 +123,6 @@ def _names(cls: type) -> tuple[str, ...]:
         )
         names.append(alias)
     return tuple(names)
-
-
-class Goal(StrEnum):
-    """What a sweep is for, in stages."""
-
-    FIRST_SERVING = "first-serving"
-    EXPLAIN = "explain"
-    FASTEST = "fastest"
-    MAP = "map"
 
 
 def _one_of(kind: type[StrEnum], value: object) -> StrEnum:

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+
+_DEPTH = 8  # of files that include each other; ssh itself allows 16
 
 
 def ssh_aliases(path: Path | None = None) -> tuple[str, ...]:
-    """Return the names of `Host` lines, patterns aside; nothing where there is no such file."""
-    config = path or Path.home() / ".ssh" / "config"
+    """Return names and patterns of `Host` lines, `Include` followed; `*` alone names no host."""
+    return tuple(dict.fromkeys(_names(path or Path.home() / ".ssh" / "config", _DEPTH)))
+
+
+def _names(config: Path, depth: int) -> Iterator[str]:
     try:
         lines = config.read_text("utf-8", "replace").splitlines()
     except OSError:
-        return ()
-    names: list[str] = []
+        return
     for line in lines:
         keyword, _, rest = line.strip().replace("=", " ", 1).partition(" ")
+        words = [word.strip('"') for word in rest.split()]
         if keyword.lower() == "host":
-            names += [word.strip('"') for word in rest.split()]
-    return tuple(name for name in names if name and not set(name) & set("*?!"))
+            yield from (word for word in words if word.strip("*?") and not word.startswith("!"))
+        elif keyword.lower() == "include" and depth:
+            for word in words:
+                yield from _included(word, depth)
+
+
+def _included(word: str, depth: int) -> Iterator[str]:
+    """Yield the names of files that an `Include` names, relative to `~/.ssh`."""
+    pattern = str((Path.home() / ".ssh" / Path(word).expanduser()).relative_to("/"))
+    for path in sorted(Path("/").glob(pattern)):
+        yield from _names(path, depth - 1)

@@ -13,7 +13,7 @@ from sglsweep.config.document import Document, Loc, load_document
 from sglsweep.config.mistakes import Mistake, Note, refuse
 from sglsweep.config.models import Model, read_models
 from sglsweep.config.names import axis_names, condition_names, flag_names
-from sglsweep.config.schema import Budget, Goal, Need, Probe, SweepEntry, Workload
+from sglsweep.config.schema import Budget, Need, Probe, SweepEntry, Workload
 from sglsweep.config.script import Script, read_script
 from sglsweep.config.secrets import read_secrets
 from sglsweep.config.unsupported import not_yet
@@ -22,6 +22,7 @@ from sglsweep.config.values import AutoFraction, Unwritten
 from sglsweep.errors import ConfigError
 from sglsweep.flags import FlagValue, Launch, canonical, nearest
 from sglsweep.matrix import Axis, Cell, Value, spell
+from sglsweep.plan.goal import Goal
 from sglsweep.verdict import Phase, Verdict
 
 __all__ = [

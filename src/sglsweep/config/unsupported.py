@@ -13,23 +13,40 @@ from sglsweep.config.document import Document, Loc
 from sglsweep.config.mistakes import Note
 
 NOT_YET: Final[Mapping[tuple[str, ...], str]] = {
-    ("need",): "is not checked: a server counts as serving whatever it holds",
     ("builds", "*", "pip"): "is not installed: such a build cannot be launched",
     ("builds", "*", "base"): "is not laid over: such a build cannot be launched",
     ("builds", "*", "image"): "is not run: such a build cannot be launched",
-    ("workload",): "is not measured",
-    ("workload", "ladder"): "is not climbed",
+    ("budget", "keep"): "is not kept: the first goal may spend all of it",
+    ("workload",): "is not measured: speed is that of the proof's short load",
     ("prior",): "is not read: earlier runs are no evidence yet",
-    ("probe", "soak"): "is not done",
+    ("probe", "soak"): "is not done: the proof ends with its short load",
+}
+
+NOT_YET_ON_A_HOST: Final[Mapping[tuple[str, ...], str]] = {
+    ("gpus",): "is not used: a server sees all of the host's GPUs",
 }
 
 
-def not_yet(document: Document) -> tuple[Note, ...]:
-    """Return what the file asks for in vain, in the order of `NOT_YET`."""
+def not_yet(
+    document: Document,
+    wanted: Mapping[tuple[str, ...], str] = NOT_YET,
+    *,
+    below: Loc = (),
+) -> tuple[Note, ...]:
+    """Return what the file asks for in vain, in the order of `wanted`.
+
+    Args:
+        document: the file.
+        wanted: ways to keys, `*` for any, and what is not done with them.
+        below: where those ways begin.
+    """
+    tree = document.tree
+    for part in below:
+        tree = tree.get(part) if isinstance(tree, dict) else None
     return tuple(
-        Note(document.where(loc), f"{'.'.join(str(part) for part in loc)} {why}")
-        for pattern, why in NOT_YET.items()
-        for loc in _matches(document.tree, pattern, ())
+        Note(document.where((*below, *loc)), f"{'.'.join(str(part) for part in loc)} {why}")
+        for pattern, why in wanted.items()
+        for loc in _matches(tree, pattern, ())
     )
 
 

@@ -71,9 +71,9 @@ def launch_argv(
     then host and port.
     """
     groups = [["--model-path", target.model]]
-    if target.revision:
-        groups.append(["--revision", target.revision])
     settings = _settings(launch.flags, cell, table)
+    if target.revision and "revision" not in settings:
+        groups.append(["--revision", target.revision])
     bind = settings.pop("host", ("host", target.bind))[1]
     groups += [g for name, value in settings.values() if (g := _spelled(name, value, table))]
     env = _environment(launch.env, cell, is_offline=target.offline)

@@ -6,7 +6,10 @@ Only what was checked in SGLang's source stands here: a name in one group may re
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SAME_NAME: Final[tuple[tuple[str, ...], ...]] = (
     # The first of a group names it. argparse takes `--tp` and `--dp` as unique prefixes; `--pp`
@@ -19,10 +22,18 @@ SAME_NAME: Final[tuple[tuple[str, ...], ...]] = (
     # NSA became DSA in 0.5.15; 0.5.23 dropped the old spelling.
     ("dsa-prefill-backend", "nsa-prefill-backend"),
     ("dsa-decode-backend", "nsa-decode-backend"),
-    # 0.5.15 split the graph sizes by phase, the old flags meaning decode; in 0.5.23 the old
-    # spelling is an ambiguous prefix and ends the launch with exit status 2.
+    ("enable-dsa-prefill-context-parallel", "enable-nsa-prefill-context-parallel"),
+    # 0.5.15 declares these as aliases that write the same field (`DeprecatedAliasStoreAction` in
+    # `ServerArgs.add_cli_args`); in 0.5.23 an old graph size is an ambiguous prefix and ends the
+    # launch with exit status 2.
     ("cuda-graph-max-bs-decode", "cuda-graph-max-bs"),
     ("cuda-graph-bs-decode", "cuda-graph-bs"),
+    ("cuda-graph-max-bs-prefill", "piecewise-cuda-graph-max-tokens"),
+    ("cuda-graph-bs-prefill", "piecewise-cuda-graph-tokens"),
+    ("cuda-graph-tc-compiler", "piecewise-cuda-graph-compiler"),
+    ("mamba-radix-cache-strategy", "mamba-scheduler-strategy"),
+    ("speculative-draft-window-size", "speculative-dflash-draft-window-size"),
+    ("incremental-streaming-output", "stream-output"),
     # The field of ServerArgs is fp8_gemm_runner_backend, and its log line says so.
     ("fp8-gemm-backend", "fp8-gemm-runner-backend"),
     ("fp4-gemm-backend", "fp4-gemm-runner-backend"),
@@ -48,6 +59,25 @@ SAME_VALUE: Final[tuple[tuple[frozenset[str], tuple[str, ...]], ...]] = (
     ),
     (frozenset({"kv-cache-dtype"}), ("bf16", "bfloat16")),
 )
+
+REPLACED_BY: Final[Mapping[str, str]] = {
+    # SGLang's own words: 0.5.4 for the MoE flags, 0.5.15 for the graph flags.
+    "enable-ep-moe": "`ep-size` with the value of tp-size",
+    "enable-deepep-moe": "`moe-a2a-backend: deepep`",
+    "enable-flashinfer-cutlass-moe": "`moe-runner-backend: flashinfer_cutlass`",
+    "enable-flashinfer-cutedsl-moe": "`moe-runner-backend: flashinfer_cutedsl`",
+    "enable-flashinfer-trtllm-moe": "`moe-runner-backend: flashinfer_trtllm`",
+    "enable-triton-kernel-moe": "`moe-runner-backend: triton_kernel`",
+    "enable-flashinfer-mxfp4-moe": "`moe-runner-backend: flashinfer_mxfp4`",
+    "disable-piecewise-cuda-graph": "`cuda-graph-backend-prefill: disabled`",
+    "enable-breakable-cuda-graph": "`cuda-graph-backend-prefill: breakable`",
+    "enforce-piecewise-cuda-graph": "`cuda-graph-backend-prefill: tc_piecewise`",
+    "hybrid-kvcache-ratio": "`swa-full-tokens-ratio`",
+    # An environment variable since 0.5.15, another one in 0.5.23 (`sglang/srt/environ.py`).
+    "enable-nan-detection": '`env.SGLANG_ENABLE_NAN_LOGITS_CHECK: "1"` (0.5.23), or '
+    '`env.SGLANG_ENABLE_ASYNC_ASSERT: "1"` (0.5.15),',
+}
+"""A flag that newer builds lack -> what says the same there, though not word for word."""
 
 _GROUP: Final = {name: group for group in SAME_NAME for name in group}
 

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher, get_close_matches
 from typing import TYPE_CHECKING
 
 from sglsweep.errors import ConfigError
-from sglsweep.flags.renames import same_names, same_values
+from sglsweep.flags.renames import REPLACED_BY, same_names, same_values
 from sglsweep.matrix import Value
 
 if TYPE_CHECKING:
@@ -147,9 +147,12 @@ class FlagTable:
         return value if isinstance(value, tuple) else self.translate(flag, value)
 
     def _unknown(self, name: str) -> Problem:
-        near = self.nearest(name)
         version = f" of SGLang {self.version}" if self.version else ""
-        return Problem(f"no launch flag '{name}'{version}", _did_you_mean(near))
+        if name in REPLACED_BY:
+            instead = f"Write {REPLACED_BY[name]} instead."
+        else:
+            instead = _did_you_mean(self.nearest(name))
+        return Problem(f"no launch flag '{name}'{version}", instead)
 
 
 def canonical(name: str) -> str:
@@ -188,6 +191,8 @@ def _did_you_mean(near: Sequence[str]) -> str:
 
 
 def _replaced(flag: Flag) -> str:
+    if flag.name in REPLACED_BY:
+        return f"Write {REPLACED_BY[flag.name]} instead."
     if flag.replacement:
         return f"Write '{flag.replacement.lstrip('-')}' instead."
     return "Delete it."
@@ -276,12 +281,15 @@ def _shown(value: FlagValue) -> str:
 def _flag(entry: Mapping[str, object]) -> Flag:
     """Build a flag from one entry of the JSON."""
     nargs, choices, removed = entry.get("nargs"), entry.get("choices"), entry.get("removed")
-    aliases = [str(a).lstrip("-") for a in _items(entry.get("aliases"))]
+    spelled = [str(n).lstrip("-") for n in (entry.get("name"), *_items(entry.get("aliases")))]
+    # Builds list `--tp-size` and `--tensor-parallel-size` in either order: one name for all.
+    name = canonical(spelled[0]) if canonical(spelled[0]) in spelled else spelled[0]
+    aliases = [alias for alias in spelled if alias != name]
     negative = next((a for a in aliases if a.startswith("no-")), None)
     is_switch = entry.get("action") == "BooleanOptionalAction"
     replacement = entry.get("replacement")
     return Flag(
-        name=str(entry.get("name")).lstrip("-"),
+        name=name,
         aliases=tuple(a for a in aliases if not (is_switch and a == negative)),
         dest=str(entry.get("dest") or ""),
         takes_value=bool(entry.get("takes_value")) and not is_switch,

@@ -128,15 +128,28 @@ def _described(action: argparse.Action) -> dict[str, object]:
         "deprecated": deprecated,
         "replacement": _plain(replacement),
     }
-    removed = getattr(action, "error_message", None)
-    # Up to 0.5.4 a DeprecatedAction always raised, with its help text.
-    if removed is None and kind == "DeprecatedAction" and not hasattr(action, "error_message"):
-        removed = text or "it is no longer accepted"
-    if removed:
-        entry["removed"] = str(removed)
+    if kind == "DeprecatedAction":
+        removed = _refusal(action)
+        if removed is not None:
+            entry["removed"] = removed
     if deprecated and text:
         entry["help"] = text[:400]
     return entry
+
+
+def _refusal(action: argparse.Action) -> str | None:
+    """Return what a retired flag answers when it is passed; None where it only warns.
+
+    By version the same class raises (0.5.4), warns (0.5.9) or asks its parser to stop (0.5.23).
+    """
+    said: list[str] = []
+    parser = argparse.ArgumentParser(prog="sglang")
+    parser.error = said.append  # type: ignore[assignment,method-assign]  # it must not exit here
+    try:
+        action(parser, argparse.Namespace(), [], action.option_strings[0])
+    except BaseException as error:  # noqa: BLE001 - whatever it raises ends the launch
+        said.append(str(error) or type(error).__name__)
+    return said[0] if said else None
 
 
 def _type_name(kind: object) -> object:
