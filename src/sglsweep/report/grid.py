@@ -43,9 +43,9 @@ def fold(run: RunView) -> Grid | None:
     axes = [axis for axis in run.axes if _varies(axis, run.outcomes)]
     if not axes or not run.outcomes:
         return None
-    candidates = [set(chosen) for chosen in _column_choices(len(axes))]
-    best = min(candidates, key=lambda chosen: _area(axes, chosen, run.outcomes))
-    return _grid(axes, best, run.outcomes)
+    keys = [_key(tuple(o.attempt.cell.get(a.name) for a in axes)) for o in run.outcomes]
+    best = min(_column_choices(len(axes)), key=lambda chosen: _area(keys, chosen))
+    return _grid(axes, set(best), run.outcomes)
 
 
 def _varies(axis: Axis, outcomes: Sequence[Outcome]) -> bool:
@@ -60,12 +60,12 @@ def _column_choices(number: int) -> list[tuple[int, ...]]:
     return [chosen for size in range(1, most + 1) for chosen in combinations(places, size)]
 
 
-def _area(
-    axes: Sequence[Axis], chosen: set[int], outcomes: Sequence[Outcome]
-) -> tuple[int, int, int]:
+def _area(keys: Sequence[Key], chosen: tuple[int, ...]) -> tuple[int, int, int]:
     """Rank a fold: not too wide, few squares, few axes side by side."""
-    rows, columns = _used(axes, chosen, outcomes)
-    return (max(0, len(columns) - _MOST_COLUMNS), len(rows) * len(columns), len(chosen))
+    rest = [index for index in range(len(keys[0])) if index not in chosen]
+    columns = len({tuple(key[index] for index in chosen) for key in keys})
+    rows = len({tuple(key[index] for index in rest) for key in keys})
+    return (max(0, columns - _MOST_COLUMNS), rows * columns, len(chosen))
 
 
 def _used(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.flags import canonical
 from sglsweep.report.document import Code, Line, joined
-from sglsweep.report.launches import changes
+from sglsweep.report.launches import changes, distance
 from sglsweep.report.numbers import listed
 from sglsweep.report.shown import holds
 from sglsweep.report.words import cell_word, remedy_options
@@ -57,6 +57,8 @@ def _remedy(run: RunView, group: Group, of: Outcome) -> Remedy:
 
 
 def _is_only(bad: Outcome, other: Outcome, values: Mapping[str, Value]) -> bool:
+    if distance(bad, other) != len(values):
+        return False
     made = {canonical(change.name) for change in changes(bad, other)}
     return made == {canonical(name) for name in values} and _has(other, values)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sglsweep.flags import canonical
 from sglsweep.flags.renames import same_values
 from sglsweep.matrix import spell
-from sglsweep.report.launches import Change, changes, settings
+from sglsweep.report.launches import Change, changes, distance, settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,13 +104,14 @@ def _paired(run: RunView, failing: Sequence[Outcome]) -> list[Shown]:
 
 def _pairs(run: RunView, failing: Sequence[Outcome], better: Sequence[Outcome]) -> list[Pair]:
     """Return pairs that differ in little; a launch that is not reliable proves nothing."""
-    found = [
+    reliable = [o for o in better if not run.is_flaky(o)]
+    return [
         Pair(failing=bad, better=good, changes=changes(bad, good))
         for bad in failing
-        for good in better
-        if not (run.is_flaky(bad) or run.is_flaky(good))
+        if not run.is_flaky(bad)
+        for good in reliable
+        if 0 < distance(bad, good) <= _NARROW
     ]
-    return [pair for pair in found if 0 < len(pair.changes) <= _NARROW]
 
 
 def _smallest(pairs: Sequence[Pair]) -> list[Pair]:
@@ -225,7 +226,7 @@ def did_not_help(failing: Sequence[Outcome]) -> tuple[tuple[Change, int], ...]:
     found: dict[tuple[str, str | None], tuple[Change, int]] = {}
     for index, outcome in enumerate(failing):
         for earlier in failing[:index]:
-            made = changes(earlier, outcome)
-            if len(made) == 1:
-                found.setdefault((made[0].name, made[0].after), (made[0], outcome.attempt.number))
+            if distance(earlier, outcome) == 1:
+                (made,) = changes(earlier, outcome)
+                found.setdefault((made.name, made.after), (made, outcome.attempt.number))
     return tuple(found.values())

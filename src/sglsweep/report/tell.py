@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING, assert_never
 from sglsweep.report.document import Code, Line, Strong, joined
 from sglsweep.report.launches import BARE, Change, setting_text
 from sglsweep.report.numbers import listed
-from sglsweep.report.shown import Pair, Shown, Standing, value_in
+from sglsweep.report.shown import Pair, Shown, Standing, shown, value_in
 from sglsweep.report.words import back_options, cell_word, changed
 
 if TYPE_CHECKING:
-    from sglsweep.attempt import Blame, Outcome
+    from sglsweep.attempt import Outcome
     from sglsweep.report.groups import Group
     from sglsweep.report.view import RunView
+
+
+def tell_all(run: RunView, group: Group) -> list[Line]:
+    """Return all that is shown about a cause; mere suspicions share a line."""
+    items = shown(run, group.outcomes)
+    alone = [tell(run, group, item) for item in items if item.standing not in _NAMED]
+    for standing, opening in _NAMED.items():
+        named = [_named(item) for item in items if item.standing is standing]
+        if named:
+            alone.append((opening, *joined(named)))
+    return alone
 
 
 def tell(run: RunView, group: Group, item: Shown) -> Line:
@@ -26,7 +37,7 @@ def tell(run: RunView, group: Group, item: Shown) -> Line:
         case Standing.SHARED:
             return _shared(group, item)
         case Standing.SUSPECTED | Standing.NOT_ALONE | Standing.NOT_NEEDED:
-            return _named(item, item.blame) if item.blame else ()
+            return (_NAMED[item.standing], *_named(item))
         case _:
             assert_never(item.standing)
 
@@ -107,20 +118,22 @@ def _shared(group: Group, item: Shown) -> Line:
     )
 
 
-def _named(item: Shown, blame: Blame) -> Line:
+_NAMED = {
+    Standing.SUSPECTED: "Suspected, by the signature alone: ",
+    Standing.NOT_ALONE: "Named by the signature, but not to blame alone: ",
+    Standing.NOT_NEEDED: "Named by the signature, but not needed for it: ",
+}
+
+
+def _named(item: Shown) -> Line:
+    """Name what the signature blames, with the attempts that speak against it."""
+    blame = item.blame
+    if blame is None:
+        return ()
     what = Code(blame.flag if blame.value is None else cell_word(blame.flag, blame.value))
-    others = listed(list(item.against))
-    one = len(item.against) == 1
+    others, is_one = listed(list(item.against)), len(item.against) == 1
     if item.standing is Standing.NOT_ALONE:
-        return (
-            "Named by the signature, but not to blame alone: ",
-            what,
-            f" ({others} {'serves' if one else 'serve'} with it)",
-        )
+        return (what, f" ({others} {'serves' if is_one else 'serve'} with it)")
     if item.standing is Standing.NOT_NEEDED:
-        return (
-            "Named by the signature, but not needed for it: ",
-            what,
-            f" ({others} {'fails' if one else 'fail'} alike without it)",
-        )
-    return ("Suspected, by the signature alone: ", what)
+        return (what, f" ({others} {'fails' if is_one else 'fail'} alike without it)")
+    return (what,)

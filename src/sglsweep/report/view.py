@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from sglsweep.attempt import EndKind, Outcome
@@ -87,9 +88,9 @@ class Hypothesis:
     verdict: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunView:
-    """Everything a report says comes from here.
+    """Everything a report says comes from here; without slots, so that it can remember.
 
     Attributes:
         run: the word that names this run on a command line.
@@ -115,17 +116,17 @@ class RunView:
     catalogue: str = ""
     tool: str = ""
 
-    @property
+    @cached_property
     def evidence(self) -> tuple[Outcome, ...]:
         """Attempts that say something about the flags they were launched with."""
         return tuple(o for o in self.outcomes if is_evidence(o))
 
-    @property
+    @cached_property
     def serving(self) -> tuple[Outcome, ...]:
         """Attempts that served."""
         return tuple(o for o in self.evidence if o.verdict is Verdict.SERVING)
 
-    @property
+    @cached_property
     def failing(self) -> tuple[Outcome, ...]:
         """Attempts that failed by their own doing."""
         return tuple(o for o in self.evidence if o.verdict is not Verdict.SERVING)
@@ -144,10 +145,16 @@ class RunView:
         wanted = spell(value)
         return tuple(o for o in self.evidence if spell(o.attempt.cell.get(axis)) == wanted)
 
+    @cached_property
+    def _by_launch(self) -> Mapping[str, tuple[Outcome, ...]]:
+        found: dict[str, list[Outcome]] = {}
+        for outcome in self.evidence:
+            found.setdefault(outcome.attempt.launch_key, []).append(outcome)
+        return {key: tuple(outcomes) for key, outcomes in found.items()}
+
     def repeats(self, outcome: Outcome) -> tuple[Outcome, ...]:
         """Return all telling attempts of the very same launch, this one included."""
-        key = outcome.attempt.launch_key
-        return tuple(o for o in self.evidence if o.attempt.launch_key == key)
+        return self._by_launch.get(outcome.attempt.launch_key, ())
 
     def is_flaky(self, outcome: Outcome) -> bool:
         """True if the very same launch served once and failed another time."""

@@ -19,8 +19,8 @@ from sglsweep.report.document import (
 from sglsweep.report.groups import Group, groups, killed
 from sglsweep.report.numbers import listed
 from sglsweep.report.remedy import remedies, remedy_line
-from sglsweep.report.shown import did_not_help, shown
-from sglsweep.report.tell import tell
+from sglsweep.report.shown import did_not_help
+from sglsweep.report.tell import tell_all
 from sglsweep.report.words import evidence, numbers, warnings
 from sglsweep.verdict import Verdict
 
@@ -49,7 +49,7 @@ def _group(run: RunView, group: Group) -> list[Block]:
     phases = sorted({o.diagnosis.phase for o in group.outcomes}, key=lambda phase: phase.order)
     where = " and ".join(phase.value for phase in phases)
     lines: list[Line] = [("Evidence: ", *evidence(first), *_elsewhere(group))]
-    lines += [tell(run, group, item) for item in shown(run, group.outcomes)]
+    lines += tell_all(run, group)
     useless = did_not_help(group.outcomes)
     if useless:
         lines.append(
