@@ -58,7 +58,7 @@ def explain(
     if event is None:
         diagnosis = _without_failure(done, ending or Ending())
     else:
-        diagnosis = _failure(done, event, catalogue, ending or Ending())
+        diagnosis = _failure(done, event, catalogue, ending or Ending(), choice.first_fatal)
     return _completed(diagnosis, done, catalogue, has_failed=event is not None), choice
 
 
@@ -180,7 +180,13 @@ def _last_state(raw: bytes) -> str:
 # -- something failed ----------------------------------------------------------------------------
 
 
-def _failure(reading: Reading, event: Event, catalogue: Catalogue, ending: Ending) -> Diagnosis:
+def _failure(
+    reading: Reading,
+    event: Event,
+    catalogue: Catalogue,
+    ending: Ending,
+    first_fatal: Event | None,
+) -> Diagnosis:
     explained = resolve.explains(event, reading)
     signature = event.signature
     if explained is not None:
@@ -190,6 +196,8 @@ def _failure(reading: Reading, event: Event, catalogue: Catalogue, ending: Endin
     refined = _refined(signature, catalogue, context)
     shown = explained or event
     phase = event.phase
+    if first_fatal is not None and not reading.progress.has_milestone:
+        phase = max(phase, first_fatal.phase, key=lambda p: p.order)
     cause = refined.id if refined else unknown_cause(event)
     base = Diagnosis(
         verdict=_verdict(refined, event),
@@ -396,7 +404,9 @@ def _suspects(reading: Reading, diagnosis: Diagnosis) -> tuple[Suspect, ...]:
         for name, event in reading.suspects.items()
         if name != diagnosis.cause and event.piece.line != diagnosis.line
     ]
-    found += [Suspect("rank-imbalance", 0, text) for text in metrics.oddities(reading.numbers)]
+    told = {suspect.id for suspect in found}
+    numbers = metrics.oddities(reading.numbers)
+    found += [Suspect(name, 0, text) for name, text in numbers if name not in told]
     resolution = reading.resolution
     found += [
         Suspect("silent-override", 0, f"{flag}: asked {asked}, effective {got}")

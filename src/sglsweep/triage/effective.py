@@ -32,6 +32,8 @@ _RENAMED = {
 }
 _DTYPES = {"float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2", "bf16": "bfloat16"}
 _COMMAND = re.compile(r"(?:-m sglang\.launch_server|\bsglang serve)\s(.*)")
+_PLACEHOLDER = re.compile(r"<model|\[options\]|^\s*\.\.\.|is still supported")
+"""SGLang's own advice on how to launch it, which 0.5.15 and later print first."""
 _REPR = re.compile(r"server_args=ServerArgs\((.*)\)\s*$", re.DOTALL)
 _DICT = re.compile(r"server_args=(\{.*\})\s*$", re.DOTALL)
 _PAIR = re.compile(
@@ -99,7 +101,7 @@ def _scalar(value: object) -> Scalar:
 def parse_command(text: str) -> dict[str, Scalar]:
     """Return the flags of a launch command that stands in a line; {} where none does."""
     match = _COMMAND.search(text)
-    if not match:
+    if not match or _PLACEHOLDER.search(match[1]):
         return {}
     try:
         words = shlex.split(match[1], comments=True)

@@ -186,16 +186,20 @@ def _whole(value: float, name: str) -> Scalar:
     return int(value) if name == "kv_tokens" else value
 
 
-def oddities(numbers: Numbers) -> list[str]:
-    """Say which ranks are much slower or hold much less memory than the others."""
-    found: list[str] = []
+def oddities(numbers: Numbers) -> list[tuple[str, str]]:
+    """Return (id, text) of what the numbers show: slow ranks, uneven memory, a pool too small."""
+    found: list[tuple[str, str]] = []
     for name, label in (("weights_s", "loading weights"), ("graph_s", "capturing graphs")):
-        found.extend(_slow(_of(numbers, name), label))
+        found += [("straggler", text) for text in _slow(_of(numbers, name), label)]
     for name, label in (
         ("avail_before_weights_gb", "before the weights"),
         ("avail_after_graphs_gb", "after graph capture"),
     ):
-        found.extend(_uneven(_of(numbers, name), label))
+        found += [("memory-imbalance", text) for text in _uneven(_of(numbers, name), label)]
+    tokens, context = (numbers.facts.get(n) for n in ("max_total_num_tokens", "context_len"))
+    if isinstance(tokens, int) and isinstance(context, int) and tokens < context:
+        text = f"the KV pool holds {tokens} tokens, one request may have {context}"
+        found.append(("pool-below-context", text))
     return found
 
 

@@ -316,6 +316,8 @@ class Reading:
         )
         if trace is None and self._is_lone_exception(piece, marks):
             is_exception = True
+        if trace is not None and trace.source is piece:
+            return
         if is_exception and trace is not None and trace.source is not None:
             candidates = self._with_source(piece, trace.source, candidates)
         self._judge(piece, candidates, trace or self.trailing_of(piece), is_exception=is_exception)

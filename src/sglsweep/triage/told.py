@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
+from sglsweep.catalogue.signature import Role
 from sglsweep.triage.record import plain
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _why_not(choice: Choice, diagnosis: Diagnosis) -> list[str]:
     ]
     if choice.cause is None or not later:
         return []
-    last = max(later, key=lambda c: c.event.piece.line)
+    last = max(later, key=lambda c: (c.event.is_fatal, not _is_cascade(c), c.event.piece.line))
     return _labelled("not", _loser(last))
 
 
@@ -96,6 +97,11 @@ def _loser(candidate: Candidate) -> str:
     name = event.signature.id if event.signature else "unknown"
     rank = f" {event.rank}" if event.rank else ""
     return f"line {event.piece.line}{rank} [{name}] {candidate.lost}: {event.piece.text.strip()[:100]}"
+
+
+def _is_cascade(candidate: Candidate) -> bool:
+    signature = candidate.event.signature
+    return signature is not None and signature.role is Role.CASCADE
 
 
 def _labelled(label: str, text: str) -> list[str]:
