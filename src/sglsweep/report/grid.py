@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from sglsweep.matrix import Axis
     from sglsweep.report.view import RunView
 
-_MOST_COLUMNS = 14
-_MOST_COLUMN_AXES = 3
+_PAGE, _SQUARE, _LONGEST_LABEL = 900, 78, 24
+"""Width of the page and of a square in pixels, and of a label in characters."""
+_MOST_COLUMN_AXES = 4
 _MOST_FOLDED = 12
 
 Key = tuple[str, ...]
@@ -44,8 +45,14 @@ def fold(run: RunView) -> Grid | None:
     if not axes or not run.outcomes:
         return None
     keys = [_key(tuple(o.attempt.cell.get(a.name) for a in axes)) for o in run.outcomes]
-    best = min(_column_choices(len(axes)), key=lambda chosen: _area(keys, chosen))
+    labels = [_label_width(axis) for axis in axes]
+    best = min(_column_choices(len(axes)), key=lambda chosen: _cost(keys, labels, chosen))
     return _grid(axes, set(best), run.outcomes)
+
+
+def _label_width(axis: Axis) -> int:
+    longest = max(len(axis.name), *(len(spell(value)) for value in axis.values))
+    return 14 + 7 * min(longest, _LONGEST_LABEL)
 
 
 def _varies(axis: Axis, outcomes: Sequence[Outcome]) -> bool:
@@ -60,12 +67,15 @@ def _column_choices(number: int) -> list[tuple[int, ...]]:
     return [chosen for size in range(1, most + 1) for chosen in combinations(places, size)]
 
 
-def _area(keys: Sequence[Key], chosen: tuple[int, ...]) -> tuple[int, int, int]:
-    """Rank a fold: not too wide, few squares, few axes side by side."""
-    rest = [index for index in range(len(keys[0])) if index not in chosen]
+def _cost(
+    keys: Sequence[Key], labels: Sequence[int], chosen: tuple[int, ...]
+) -> tuple[int, int, int]:
+    """Rank a fold: one that fits the page, then few squares, then few axes side by side."""
+    rest = [index for index in range(len(labels)) if index not in chosen]
     columns = len({tuple(key[index] for index in chosen) for key in keys})
     rows = len({tuple(key[index] for index in rest) for key in keys})
-    return (max(0, columns - _MOST_COLUMNS), rows * columns, len(chosen))
+    width = sum(labels[index] for index in rest) + columns * _SQUARE
+    return (max(0, width - _PAGE), rows * columns, len(chosen))
 
 
 def _used(

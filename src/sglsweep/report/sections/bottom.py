@@ -235,7 +235,7 @@ def _try_next(run: RunView, miss: Outcome) -> list[Line]:
     if group is not None:
         lines += [_remedy(run, remedy) for remedy in remedies(run, group)]
         lines += [("Known issue: ", issue) for issue in group.known_issues]
-    untried = _untried(run)
+    untried = _untried(run) if run.finish else []
     if untried:
         lines.append(("Values of the matrix that no attempt had yet: ", *joined(untried)))
     rest = cells_left(run)
@@ -280,5 +280,9 @@ def _state(run: RunView) -> list[Line]:
         )
     elif run.finish:
         lines.append(("The sweep ended: ", *prose(run.finish.rstrip(".")), "."))
+    else:
+        lines.append(
+            prose("The sweep is not at its end; the same `sglsweep sweep` command goes on.")
+        )
     lines += [prose(note) for note in run.notes]
     return lines

@@ -48,7 +48,7 @@ def _group(run: RunView, group: Group) -> list[Block]:
     verdict = "" if group.cause in {None, group.verdict.value} else f" ({group.verdict.value})"
     phases = sorted({o.diagnosis.phase for o in group.outcomes}, key=lambda phase: phase.order)
     where = " and ".join(phase.value for phase in phases)
-    lines: list[Line] = [("Evidence: ", *evidence(first), *_elsewhere(group))]
+    lines: list[Line] = [("Evidence: ", *evidence(first), *_status(first), *_elsewhere(group))]
     lines += tell_all(run, group)
     useless = did_not_help(group.outcomes)
     if useless:
@@ -66,6 +66,14 @@ def _group(run: RunView, group: Group) -> list[Block]:
 
 def _useless(text: str, number: int) -> Line:
     return (Code(text), f" ({number})")
+
+
+def _status(outcome: Outcome) -> Line:
+    """Tell the exit status where it is a clue; SGLang ends most failures by SIGKILL to itself."""
+    status = outcome.end.exit_status
+    if outcome.verdict is not Verdict.CRASH or status is None:
+        return ()
+    return (f" (exit status {status})",)
 
 
 def _elsewhere(group: Group) -> Line:
