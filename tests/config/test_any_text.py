@@ -66,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("any")
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(st.text(max_size=200))
 @example("? ")
 @example("&a [*a]")
@@ -81,13 +81,13 @@ def test_any_text_is_a_sweep_or_a_refusal(folder: Path, text: str) -> None:
     _load(folder, text)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.lists(st.sampled_from(_PIECES), max_size=25).map("".join))
 def test_any_heap_of_yaml_is_a_sweep_or_a_refusal(folder: Path, text: str) -> None:
     _load(folder, text)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(
     st.integers(0, len(_GOOD)),
     st.integers(0, 30),
@@ -107,7 +107,7 @@ _VALUES = st.recursive(
 _KEYS = st.sampled_from([field.name for field in fields(SweepEntry)])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(st.dictionaries(_KEYS, _VALUES))
 def test_any_values_under_known_keys_are_a_sweep_or_a_refusal(
     folder: Path, tree: dict[str, object]

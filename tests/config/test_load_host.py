@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from sglsweep.config.hosts import HostConfig, SshSettings, load_host
 from sglsweep.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -92,6 +89,21 @@ def test_an_unknown_name_is_answered_with_the_nearest(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"SWEEP\.yaml:3: no host 'blackwel'") as caught:
         load_host("blackwel", folder, where="SWEEP.yaml:3")
     assert caught.value.next_step.startswith("Write 'blackwell', or add it to ")
+
+
+def test_the_line_of_the_sweep_that_names_an_unknown_host_is_told(folder: Path) -> None:
+    sweep = folder / "SWEEP.yaml"
+    sweep.write_text("model: m\nhost: gpu9\n")
+    with pytest.raises(ConfigError, match=r"SWEEP\.yaml:2: no host 'gpu9'"):
+        load_host("gpu9", sweep)
+
+
+def test_the_example_beside_the_configs_loads(folder: Path) -> None:
+    _beside(folder, (Path(__file__).parents[2] / "configs" / "hosts.example.yaml").read_text())
+    host = load_host("blackwell", folder)
+    assert host.ssh is not None
+    assert host.ssh.host == "192.0.2.17"
+    assert load_host("local", folder).port == 31000
 
 
 def test_a_password_is_read_from_the_environment(

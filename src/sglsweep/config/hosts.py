@@ -136,7 +136,16 @@ def load_host(name: str, near: Path, *, where: str | None = None) -> HostConfig:
     aliases = ssh_aliases()
     if any(fnmatchcase(name, alias) for alias in aliases):
         return HostConfig(name=name, ssh=SshSettings(host=name), where="~/.ssh/config")
-    raise _unknown(name, (*known, *(a for a in aliases if "*" not in a)), near, where or str(near))
+    raise _unknown(
+        name, (*known, *(a for a in aliases if "*" not in a)), near, where or _place(near)
+    )
+
+
+def _place(near: Path) -> str:
+    """FILE:LINE of `host:` in a sweep's file; the folder where only that is known."""
+    if near.is_file():
+        return load_document(near).where(("host",))
+    return str(near)
 
 
 def _files(near: Path) -> Iterator[Path]:

@@ -74,7 +74,8 @@ _UNITS = {
 _ENVIRONMENT = re.compile(
     r"^(CUDA|NVIDIA|NCCL|SGLANG|SGL|HF_HOME|HF_HUB_CACHE|HF_HUB_OFFLINE|TORCH|TRITON|OMP|LD_LIBRARY_PATH)"
 )
-_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASS", re.IGNORECASE)
+# Secrets, and a list of drivers that fills a page in NVIDIA's images.
+_NOISE = re.compile(r"TOKEN|KEY|SECRET|PASS|^NVIDIA_REQUIRE", re.IGNORECASE)
 _SECRET_OPTION = re.compile(r"(--?[\w-]*(?:key|token|secret|passw)[\w-]*[ =])\S+", re.IGNORECASE)
 # Run by the build's Python. Nothing is imported: torch alone would take seconds.
 _VERSIONS = """
@@ -299,7 +300,7 @@ def _environment() -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(os.environ.items())
-        if _ENVIRONMENT.match(name) and not _SECRET.search(name)
+        if _ENVIRONMENT.match(name) and not _NOISE.search(name)
     }
 
 
