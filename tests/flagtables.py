@@ -13,5 +13,5 @@ _FOLDER = Path(__file__).parent / "flags" / "tables"
 
 @cache
 def flag_table(version: str) -> FlagTable:
-    """Return the table of SGLang 0.5.4, 0.5.9 or 0.5.23."""
+    """Return the table of SGLang 0.5.4, 0.5.9, 0.5.15 or 0.5.23."""
     return FlagTable.from_json(json.loads((_FOLDER / f"{version}.json").read_text("utf-8")))

@@ -24,6 +24,9 @@ _OLD = flag_table("0.5.9")
         ("0.5.9", "dsa-decode-backend", "nsa-decode-backend"),
         ("0.5.23", "cuda-graph-max-bs", "cuda-graph-max-bs-decode"),
         ("0.5.9", "cuda-graph-max-bs-decode", "cuda-graph-max-bs"),
+        ("0.5.15", "cuda-graph-max-bs", "cuda-graph-max-bs-decode"),
+        ("0.5.15", "nsa-prefill-backend", "dsa-prefill-backend"),
+        ("0.5.15", "mamba-scheduler-strategy", "mamba-radix-cache-strategy"),
         ("0.5.23", "grpc-mode", "smg-grpc-mode"),
         ("0.5.23", "disable-cuda-graph", "disable-cuda-graph"),
         ("0.5.23", "enable-hicache", "enable-hierarchical-cache"),
@@ -118,7 +121,7 @@ def test_a_flag_that_is_gone_says_what_came_instead() -> None:
     assert problem.instead == "Write `cuda-graph-backend-prefill: disabled` instead."
 
 
-@pytest.mark.parametrize("version", ["0.5.4", "0.5.9", "0.5.23"])
+@pytest.mark.parametrize("version", ["0.5.4", "0.5.9", "0.5.15", "0.5.23"])
 def test_a_flag_has_one_name_in_all_versions(version: str) -> None:
     table = flag_table(version)
     for asked in ("tensor-parallel-size", "tp-size", "tp"):
