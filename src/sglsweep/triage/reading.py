@@ -490,6 +490,8 @@ class Reading:
         *,
         is_exception: bool,
     ) -> None:
+        if not candidates and not is_exception:
+            return
         if trace is not None and trace.is_ignored:
             return
         frames = trace.where if trace else ""
