@@ -204,15 +204,14 @@ class Launched:
         Raises:
             HostUnreachable: the link failed; the keeper goes on with what it was told.
         """
-        if not self._is_over():
-            self._write_ask(
-                {
-                    "do": "stop",
-                    "is_ready": is_ready,
-                    "parent_grace_s": parent_grace_s,
-                    "group_grace_s": group_grace_s,
-                }
-            )
+        ask = {
+            "do": "stop",
+            "is_ready": is_ready,
+            "parent_grace_s": parent_grace_s,
+            "group_grace_s": group_grace_s,
+        }
+        if not self._is_over() and not self._could_ask(ask):
+            return self._stop_without_keeper()
         until = time.monotonic() + _STOP_PATIENCE_S
         while not self._is_over() and time.monotonic() < until:
             if on_wait is not None:
@@ -222,6 +221,16 @@ class Launched:
         if state.has_ended and state.stop is not None and not state.stop.left:
             return state.stop
         return self._stop_without_keeper()
+
+    def _could_ask(self, ask: Mapping[str, object]) -> bool:
+        """Write an ask; False if the host's disk takes none, and then a signal must do."""
+        try:
+            self._write_ask(ask)
+        except HostUnreachable:
+            raise
+        except HostError:
+            return False
+        return True
 
     def _stop_without_keeper(self) -> StopReport:
         answer = _run_keeper(self._host, self._python, "stop", self.directory)

@@ -36,12 +36,13 @@ def test_an_attempt_from_start_to_end(attempts: Attempts) -> None:
     answer = attempt.ask(
         HttpRequest(id="a", path="/hello"), HttpRequest(id="b", path="/events", stream=True)
     )
-    state, length = attempt.state, len(attempt.launched.read_log(0))
+    length = len(attempt.launched.read_log(0))
+    wait_until(lambda: attempt.state.life.log_bytes == length)
+    state = attempt.state
     report = attempt.launched.stop(is_ready=True)
 
     assert [one.status for one in answer.responses] == [200, 200]
     assert state.state is RunState.RUNNING
-    assert state.life.log_bytes == length
     assert report.is_clean
     assert (attempt.state.exit_status, attempt.state.end_reason) == (0, "stopped")
 

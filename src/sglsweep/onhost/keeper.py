@@ -57,6 +57,7 @@ MAX_CHUNKS = 4_096
 MAX_THREADS = 512
 MAX_LISTED = 512
 MAX_TITLE = 400
+STATE_ROOM = 8_192
 
 COMPILERS = frozenset(
     ("nvcc", "cicc", "ptxas", "nvlink", "fatbinary", "cudafe++", "ninja", "cc1plus", "cc1", "gcc",
@@ -957,10 +958,31 @@ class Folder:
             return None
         return found if isinstance(found, dict) else None
 
+    def read_state(self) -> Json:
+        """Return `state.json`, empty if there is none; on a full disk it may be half written."""
+        for _ in range(5):
+            state = self.read_json("state.json")
+            if state is not None:
+                return state
+            if not os.path.exists(self.at("state.json")):
+                break
+            time.sleep(TICK_S)
+        return {}
+
     def write_json(self, value: Json, *names: str) -> bool:
-        """Write by rename; on a full disk into the file that is there. False if neither went."""
-        raw = (json.dumps(value) + "\n").encode()
-        path = self.at(*names)
+        """Write by rename; False if that did not go."""
+        return self._write(json.dumps(value).encode() + b"\n", self.at(*names))
+
+    def write_state(self, state: Json) -> None:
+        """Write `state.json`, with room for what it may have to hold once the disk is full."""
+        path = self.at("state.json")
+        for value in (state, {**state, "processes": [], "stop": None}):
+            raw = json.dumps(value).encode()
+            padded = raw.ljust(STATE_ROOM - 1) + b"\n"
+            if self._write(padded, path) or self._overwrite(path, padded):
+                return
+
+    def _write(self, raw: bytes, path: str) -> bool:
         temporary = "%s.%d.tmp" % (path, threading.get_ident())
         try:
             write_file(temporary, raw, os.O_CREAT | os.O_TRUNC)
@@ -969,17 +991,16 @@ class Folder:
             self.trouble = "cannot write %s: %s" % (path, error)
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-            return self._overwrite(path, raw)
+            return False
         return True
 
     @staticmethod
     def _overwrite(path: str, raw: bytes) -> bool:
         """Write into the blocks that the file already has; a reader may meet it half done."""
         try:
-            room = os.path.getsize(path)
-            if len(raw) > room:
+            if len(raw) > os.path.getsize(path):
                 return False
-            write_file(path, raw[:-1] + b" " * (room - len(raw)) + b"\n", 0)
+            write_file(path, raw, 0)
         except OSError:
             return False
         return True
@@ -1178,7 +1199,7 @@ class Keeper:
 
     def _write_state(self) -> None:
         self.state["beat_at"] = time.time()
-        self.folder.write_json(self.state, "state.json")
+        self.folder.write_state(self.state)
 
     def _poll_server(self) -> None:
         status = self._server.poll()
@@ -1466,7 +1487,7 @@ def keep(keeper: Keeper, sink: int) -> NoReturn:
 
 def check(folder: Folder) -> Tuple[Json, Tree, bool]:
     """Return the last state, a tree to look with, and whether the keeper lives."""
-    state = folder.read_json("state.json") or {}
+    state = folder.read_state()
     spec = folder.read_json("spec.json") or {}
     marker = str(state.get("marker") or spec.get("marker") or "")
     is_this_boot = state.get("boot_id") == read_boot_id()
@@ -1514,7 +1535,7 @@ def stop(path: str) -> int:
         state.update(state="ended", end_reason=state.get("end_reason") or "keeper-lost",
                      ended_at=time.time(), stop=ending.report, processes=ending.report["left"],
                      listener=None, schema=SCHEMA, marker=marker)  # fmt: skip
-        folder.write_json(state, "state.json")
+        folder.write_state(state)
     print(json.dumps({"schema": SCHEMA, **ending.report}))
     return EXIT_OK if is_clean else EXIT_LEFT
 
