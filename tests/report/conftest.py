@@ -121,13 +121,13 @@ def diagnosis(verdict: Verdict, phase: Phase, cause: str | None, **more: Any) ->
 
 CPU_FACTS: dict[str, object] = {
     "schema": 1,
-    "gpus": None,
+    "gpus": [],
     "errors": {},
     "user": {"name": "me", "uid": 1000, "home": "/home/me"},
     "cpu": {"model": "Intel Xeon Platinum 8481C", "count": 2, "load": [0.7, 1.2, 1.1]},
     "memory": {"total_mib": 32102, "available_mib": 23446},
-    "os": {"pretty_name": "Debian GNU/Linux 12 (bookworm)"},
-    "kernel": {"release": "6.1.0-18-cloud-amd64"},
+    "os": "Debian GNU/Linux 12 (bookworm)",
+    "kernel": "6.1.0-18-cloud-amd64",
     "builds": {
         "stock": {
             "version": "3.11.7",
@@ -393,7 +393,7 @@ SM120_FACTS: dict[str, object] = {
         {
             "name": "NVIDIA RTX PRO 6000 Blackwell Server Edition",
             "memory_total_mib": 97887,
-            "compute_cap": "12.0",
+            "compute_capability": "12.0",
             "power_limit_w": 600.0,
             "driver_version": "580.65.06",
         }
@@ -401,8 +401,8 @@ SM120_FACTS: dict[str, object] = {
     * 8,
     "cpu": {"model": "AMD EPYC 9575F", "count": 128},
     "memory": {"total_mib": 1547000},
-    "os": {"pretty_name": "Ubuntu 24.04.1 LTS"},
-    "kernel": {"release": "6.8.0-51-generic"},
+    "os": "Ubuntu 24.04.1 LTS",
+    "kernel": "6.8.0-51-generic",
     "builds": {
         "stock": {
             "version": "3.12.3",

@@ -131,7 +131,7 @@ def test_a_host_that_was_changed_in_between_is_a_difference() -> None:
 
 
 def test_a_fact_that_only_one_attempt_knew_is_no_difference() -> None:
-    facts: dict[str, object] = {"kernel": {"release": "6.1"}, "gpus": None}
+    facts: dict[str, object] = {"kernel": "6.1", "gpus": []}
     (item,) = found(launched(1, "--kv fp8", NAN, facts=facts), launched(2, "--kv bf16", OK))
     assert item.standing is Standing.PROVEN
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sglsweep.attempt import Suspect
+from sglsweep.attempt import Proof, ProofStep, StepState, Suspect
 from sglsweep.report import findings_json
 from sglsweep.report.best import best_serving
 from sglsweep.report.caveats import caveats
@@ -95,6 +95,40 @@ def test_what_the_proof_found_odd_is_not_quoted_as_a_line_of_the_log(
     text = said(changed(lead_case_run, 6, suspects=odd))
     assert "log:0" not in text
     assert "Suspect answer: known-answers: 7 of 8" in text
+
+
+def doubted(run: RunView, number: int) -> RunView:
+    """Return the run with every answer of one attempt made suspect."""
+    odd = Proof(
+        steps=(
+            ProofStep(name="answers", state=StepState.OK),
+            ProofStep(name="server-info", state=StepState.OK),
+            ProofStep(name="sampled", state=StepState.SUSPECT, detail="token id 0 in all of 48"),
+        )
+    )
+    outcomes = tuple(
+        replace(o, proof=odd) if o.attempt.number == number else o for o in run.outcomes
+    )
+    return replace(run, outcomes=outcomes)
+
+
+def test_a_server_whose_answers_are_suspect_is_not_said_to_serve(lead_case_run: RunView) -> None:
+    text = render(doubted(lead_case_run, 6))
+    assert "**Answers, but most answers are suspect.** Attempt 6" in text
+    assert "**Serves.**" not in text
+
+
+def test_a_server_whose_answers_are_suspect_proves_nothing(lead_case_run: RunView) -> None:
+    assert "**proven**" in render(lead_case_run)
+    assert "**proven**" not in render(doubted(lead_case_run, 6))
+
+
+def test_a_server_with_sound_answers_is_recommended_before_a_suspect_one(
+    cpu_run: RunView,
+) -> None:
+    best = best_serving(doubted(cpu_run, 2))
+    assert best is not None
+    assert best.attempt.number == 4
 
 
 def test_the_faster_one_is_recommended_only_where_speed_is_the_goal(cpu_run: RunView) -> None:
@@ -214,5 +248,5 @@ def test_durations_read_like_a_clock(seconds: float, text: str) -> None:
 
 def test_a_question_that_failed_is_not_taken_for_a_machine_without_gpus() -> None:
     assert gpu_words({"gpus": None, "errors": {"gpus": "no answer in 20 s"}}) == ()
-    assert gpu_words({"gpus": None, "errors": {}}) == ("No GPU: everything ran on the CPU",)
+    assert gpu_words({"gpus": [], "errors": {}}) == ("No GPU: everything ran on the CPU",)
     assert gpu_words({}) == ()

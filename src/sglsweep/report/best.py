@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.attempt import StepState
 from sglsweep.report.numbers import KV_TOKENS, metric
+from sglsweep.report.view import is_doubtful
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def _merit(run: RunView, outcome: Outcome) -> tuple[float, ...]:
     return (
         not run.is_flaky(outcome),
         holds_need(run, outcome) is not False,
-        proof is not None and proof.holds,
+        proof is not None and proof.holds and not is_doubtful(outcome),
         -suspects,
         speed if "fastest" in run.goals else 0.0,
         len(run.repeats(outcome)),

@@ -21,6 +21,7 @@ from sglsweep.report.markdown import to_markdown
 from sglsweep.report.numbers import plural
 from sglsweep.report.sections.bottom import commands, title
 from sglsweep.report.shown import Standing, shown
+from sglsweep.report.view import is_doubtful
 from sglsweep.report.words import changed, proof_words
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def _answer(run: RunView) -> list[Block]:
     best, miss = best_serving(run), nearest_miss(run)
     if best is not None:
         number = best.attempt.number
-        words: Line = (Strong("It serves"), f" (attempt {number}, {proof_words(best.proof)}).")
+        word = "It answers, but most answers are suspect" if is_doubtful(best) else "It serves"
+        words: Line = (Strong(word), f" (attempt {number}, {proof_words(best.proof)}).")
         return [Paragraph(words), *commands(run, best)]
     if miss is None:
         return [Paragraph((Strong("Nothing is known yet."),))]

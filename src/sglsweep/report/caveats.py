@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sglsweep.report.view import RunView
 
 _SUSPECTS_SHOWN = 4
+_STEPS_SHOWN = 4
 
 
 def caveats(run: RunView, outcome: Outcome) -> list[Line]:
@@ -89,10 +90,18 @@ def _steps(outcome: Outcome) -> list[Line]:
         (StepState.NOT_APPLICABLE, "Not tested"),
     )
     return [
-        (f"{title}: ", *joined([_step(s) for s in proof.steps if s.state is state], "; "), ".")
+        (f"{title}: ", *_listed_steps([s for s in proof.steps if s.state is state]), ".")
         for state, title in states
         if any(s.state is state for s in proof.steps)
     ]
+
+
+def _listed_steps(steps: list[ProofStep]) -> Line:
+    shown: list[Line] = [_step(step) for step in steps[:_STEPS_SHOWN]]
+    if len(steps) > _STEPS_SHOWN:
+        rest = ", ".join(step.name for step in steps[_STEPS_SHOWN:])
+        shown.append((f"likewise {rest}",))
+    return joined(shown, "; ")
 
 
 def _step(step: ProofStep) -> Line:

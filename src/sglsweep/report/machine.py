@@ -13,10 +13,8 @@ _MIB_PER_GIB = 1024
 
 
 def is_without_gpu(facts: Mapping[str, object]) -> bool:
-    """True if the host was asked and has none."""
-    if "gpus" not in facts:
-        return False
-    return not facts["gpus"] and "gpus" not in _object(facts, "errors")
+    """True if the host was asked and has none; null stands for a question that failed."""
+    return facts.get("gpus") == []
 
 
 def gpu_words(facts: Mapping[str, object]) -> Line:
@@ -39,7 +37,7 @@ def _gpu(gpu: Mapping[str, object]) -> str:
     memory, limit = _number(gpu, "memory_total_mib"), _number(gpu, "power_limit_w")
     words = [
         _text(gpu, "name") or "GPU",
-        _text(gpu, "compute_cap", "compute capability "),
+        _text(gpu, "compute_capability", "compute capability "),
         f"{memory:,.0f} MiB" if memory else "",
         f"limit {limit:.0f} W" if limit else "",
         _text(gpu, "driver_version", "driver "),
@@ -55,9 +53,9 @@ def host_words(facts: Mapping[str, object]) -> Line:
         _text(cpu, "model", "CPU: "),
         f"{cores:.0f} cores" if cores else "",
         f"{memory / _MIB_PER_GIB:,.0f} GiB RAM" if memory else "",
-        _text(_object(facts, "os"), "pretty_name"),
-        _text(_object(facts, "kernel"), "release", "kernel "),
-        _text(_object(facts, "cuda"), "nvcc_version", "nvcc "),
+        _text(facts, "os"),
+        _text(facts, "kernel", "kernel "),
+        _text(facts, "cuda", "nvcc "),
     ]
     said = [word for word in words if word]
     return (", ".join(said),) if said else ()
@@ -95,7 +93,7 @@ def stable(facts: Mapping[str, object]) -> dict[str, str]:
     """Return what should be the same at two attempts: hardware, driver, kernel, versions."""
     found = {
         "GPUs": "; ".join(_gpu(gpu) for gpu in _gpus(facts)),
-        "kernel": _text(_object(facts, "kernel"), "release"),
+        "kernel": _text(facts, "kernel"),
         "CPU": _text(_object(facts, "cpu"), "model"),
     }
     for build, versions in _versions(facts).items():

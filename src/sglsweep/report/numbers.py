@@ -51,7 +51,8 @@ def count(number: float) -> str:
 
 def gib(number: float | None) -> str:
     """Write GiB as SGLang does (it says GB); a dash where it is not known."""
-    return "-" if number is None else f"{number:.2f} GB"
+    # SGLang prints -0.00 where a small model changes nothing that it can see.
+    return "-" if number is None else f"{round(number, 2) + 0.0:.2f} GB"
 
 
 def seconds(number: float | None) -> str:

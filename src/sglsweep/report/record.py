@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import Outcome, Proof, StepState
+from sglsweep.flags import canonical
 from sglsweep.report.best import best_serving, nearest_miss
 from sglsweep.report.document import plain
 from sglsweep.report.groups import Group, groups
+from sglsweep.report.launches import settings
 from sglsweep.report.machine import stable
 from sglsweep.report.rehearsal import shown_argv, shown_command
 from sglsweep.report.sections.axes import judged
@@ -20,6 +22,8 @@ from sglsweep.report.view import RunView, is_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from sglsweep.attempt import Scalar
 
 SCHEMA = 1
 
@@ -75,12 +79,25 @@ def _attempt(run: RunView, index: int) -> dict[str, object]:
         "rank": diagnosis.rank,
         "blames": [{"flag": b.flag, "value": b.value} for b in diagnosis.blames],
         "sglang_version": diagnosis.sglang_version,
-        "effective": dict(diagnosis.effective),
+        "effective": _effective(run, outcome),
         "metrics": dict(diagnosis.metrics),
         "proof": _proof(outcome.proof),
         "total_s": outcome.timings.total_s,
         "ready_s": outcome.timings.ready_s,
         "changed": plain(change_against(run, index)),
+    }
+
+
+def _effective(run: RunView, outcome: Outcome) -> dict[str, Scalar]:
+    """Return what SGLang made of the flags that any attempt passed, and what it chose itself.
+
+    All of its five hundred arguments would be twenty kilobytes for each attempt.
+    """
+    passed = {canonical(name) for o in run.outcomes for name in settings(o.attempt)}
+    return {
+        name: value
+        for name, value in outcome.diagnosis.effective.items()
+        if canonical(name.replace("_", "-")) in passed or name.endswith(("backend", "dtype"))
     }
 
 

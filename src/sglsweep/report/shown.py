@@ -17,6 +17,7 @@ from sglsweep.flags import canonical
 from sglsweep.flags.renames import same_values
 from sglsweep.matrix import spell
 from sglsweep.report.launches import Change, changes, distance, settings
+from sglsweep.report.view import is_doubtful
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +105,7 @@ def _paired(run: RunView, failing: Sequence[Outcome]) -> list[Shown]:
 
 def _pairs(run: RunView, failing: Sequence[Outcome], better: Sequence[Outcome]) -> list[Pair]:
     """Return pairs that differ in little; a launch that is not reliable proves nothing."""
-    reliable = [o for o in better if not run.is_flaky(o)]
+    reliable = [o for o in better if not (run.is_flaky(o) or is_doubtful(o))]
     return [
         Pair(failing=bad, better=good, changes=changes(bad, good))
         for bad in failing

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from sglsweep.attempt import EndKind, Outcome
+from sglsweep.attempt import EndKind, Outcome, StepState
 from sglsweep.matrix import Axis, Value, spell
 from sglsweep.verdict import Milestone, MilestoneState, Verdict
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from sglsweep.attempt import Attempt
 
+WITHOUT_ANSWERS = frozenset({"answers", "server-info"})
+"""Steps of the proof in which the model says nothing."""
 NO_EVIDENCE = frozenset(
     {
         Verdict.HOST_LOST,
@@ -159,6 +161,14 @@ class RunView:
     def is_flaky(self, outcome: Outcome) -> bool:
         """True if the very same launch served once and failed another time."""
         return len({o.verdict is Verdict.SERVING for o in self.repeats(outcome)}) > 1
+
+
+def is_doubtful(outcome: Outcome) -> bool:
+    """True for a server of whose answers at least as many are suspect as are right."""
+    steps = outcome.proof.steps if outcome.proof else ()
+    odd = sum(step.state is StepState.SUSPECT for step in steps)
+    right = sum(step.state is StepState.OK and step.name not in WITHOUT_ANSWERS for step in steps)
+    return odd > 0 and odd >= right
 
 
 def cells_left(run: RunView) -> int:

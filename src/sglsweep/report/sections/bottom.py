@@ -26,7 +26,7 @@ from sglsweep.report.numbers import duration, listed, plural
 from sglsweep.report.rehearsal import sglang_command, shown_command
 from sglsweep.report.remedy import Remedy, remedies, remedy_command, remedy_line
 from sglsweep.report.shown import Shown, Standing, shown
-from sglsweep.report.view import cells_left
+from sglsweep.report.view import cells_left, is_doubtful
 from sglsweep.report.words import cell_word, changed, evidence, numbers, proof_words
 
 if TYPE_CHECKING:
@@ -85,9 +85,10 @@ def _serves(run: RunView, best: Outcome) -> list[Block]:
     again = [o.attempt.number for o in run.repeats(best) if o is not best]
     also = f", repeated as {listed(again)}" if again else ""
     is_map = "map" in run.goals
+    word = "Answers, but most answers are suspect." if is_doubtful(best) else "Serves."
     head = f" Attempt {best.attempt.number}{also}: {proof_words(best.proof)}."
     blocks: list[Block] = [
-        Paragraph((Strong("Serves."), head)),
+        Paragraph((Strong(word), head)),
         *commands(run, best),
         *([] if is_map else _bullets("What made it serve", _what_made(run, best))),
         *_bullets("Before you rely on it", caveats(run, best)),
