@@ -97,9 +97,20 @@ def test_the_corner_serves(tmp_path: Path, flags: tuple[str, ...]) -> None:
         assert standin.process.poll() is None
 
 
-def test_triton_attention_survives_until_a_prefix_is_hit_again(tmp_path: Path) -> None:
-    flags = ("--attention-backend", "triton", "--kv-cache-dtype", "bf16", *COMMON)
-    with launched(tmp_path, *flags) as standin:
+def test_untuned_moe_tiles_serve_one_request_and_die_of_two(tmp_path: Path) -> None:
+    flags = ("--kv-cache-dtype", "bf16", "--mem-fraction-static", "0.88")
+    with launched(tmp_path, *flags, "--moe-runner-backend", "triton") as standin:
+        standin.await_line(READY)
+        assert standin.generate(range(200), temperature=1.0)
+        body = {"input_ids": [[1] * 9, [2] * 9], "sampling_params": {"max_new_tokens": 40}}
+        assert standin.ask("/generate", body) == (0, {})
+        standin.await_end()
+        assert "Required: 147456, Hardware limit: 101376" in standin.log
+
+
+def test_a_prefix_hit_can_be_what_kills(tmp_path: Path) -> None:
+    world = one_rule(tmp_path, "kernel-unsupported triton-shared-memory decode")
+    with launched(tmp_path, "--attention-backend", "triton", world=world) as standin:
         standin.await_line(READY)
         assert standin.generate(range(200), temperature=1.0)["meta_info"]["cached_tokens"] == 0
         assert standin.generate(range(200), temperature=1.0) == {}
