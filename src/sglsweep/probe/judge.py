@@ -118,15 +118,23 @@ def _collapsed(
 
 
 def _garbage(step: ProofStepPlan, said: str, shown: Generation, target: Target) -> ProofStep:
-    if target.has_random_weights:
-        # Uninitialised packed weights may hold anything, NaN included: no fault of the flags.
-        return suspect(step, f"{said}; the weights are random, which may be why", quote(shown))
-    return failed(
+    """Fail the step, random weights or not: random weights still make varied, finite answers.
+
+    Only the next step differs: uninitialised packed weights may hold NaN of their own.
+    """
+    judged = failed(
         step,
         f"garbage in {step.says}: {said}",
         verdict=Verdict.GARBAGE_OUTPUT,
         evidence=quote(shown),
     )
+    return replace(judged, next_step=_DUMMY_NEXT) if target.has_random_weights else judged
+
+
+_DUMMY_NEXT = (
+    "The weights are random, so compare with another cell of the same weights: if one answers "
+    "with varied tokens, the flags make this; if none does, the weights do."
+)
 
 
 def _cut_short(step: ProofStepPlan, answers: Sequence[Generation]) -> ProofStep | None:
