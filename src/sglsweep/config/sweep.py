@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sglsweep.config import schema
 from sglsweep.config.builds import Build, read_builds
+from sglsweep.config.checks import mislinked, misnamed
 from sglsweep.config.document import Document, Loc, load_document
-from sglsweep.config.mistakes import Mistake, Note, refuse
+from sglsweep.config.mistakes import Note, refuse
 from sglsweep.config.models import Model, read_models
-from sglsweep.config.names import axis_names, condition_names, flag_names
 from sglsweep.config.schema import Budget, Need, Probe, SweepEntry, Workload
 from sglsweep.config.script import Script, read_script
 from sglsweep.config.secrets import read_secrets
@@ -20,10 +19,10 @@ from sglsweep.config.unsupported import not_yet
 from sglsweep.config.validate import dotted, validate
 from sglsweep.config.values import AutoFraction, Unwritten
 from sglsweep.errors import ConfigError
-from sglsweep.flags import FlagValue, Launch, canonical, nearest
-from sglsweep.matrix import Axis, Cell, Value, spell
+from sglsweep.flags import FlagValue, Launch, canonical
+from sglsweep.matrix import Axis, Cell, Value
 from sglsweep.plan.goal import Goal
-from sglsweep.verdict import Phase, Verdict
+from sglsweep.verdict import Phase
 
 __all__ = [
     "AutoFraction",
@@ -42,7 +41,6 @@ __all__ = [
     "load_sweep",
 ]
 
-AUTO_FLAG = "mem-fraction-static"
 ANCHORS = "x-"
 """Begins keys at the top that only hold anchors for aliases further down."""
 
@@ -160,8 +158,8 @@ def load_sweep(path: Path) -> Sweep:
             f"{path}:1: the file is no mapping", next_step="Write `model: ...` and so on."
         )
     entry = validate(document, _marked(document), SweepEntry)
-    refuse(_misnamed(document, entry))
-    refuse(_mislinked(document, entry))
+    refuse(misnamed(document, entry))
+    refuse(mislinked(document, entry))
     return _sweep(document, entry)
 
 
@@ -202,102 +200,6 @@ def _is_flag_value(loc: Loc) -> bool:
             return True
         case _:
             return False
-
-
-def _misnamed(document: Document, entry: SweepEntry) -> Iterator[Mistake]:
-    """Names that cannot be what they stand for, whatever the build."""
-    yield from flag_names(document, entry.launch.flags, ("launch", "flags"))
-    yield from axis_names(document, entry.matrix, ("matrix",))
-    for index, cell in enumerate(entry.include):
-        yield from axis_names(document, cell, ("include", index))
-    for index, rule in enumerate(entry.exclude):
-        yield from condition_names(document, rule.when, ("exclude", index, "when"))
-    for index, claim in enumerate(entry.hypotheses):
-        at: Loc = ("hypotheses", index, "predicts")
-        yield from condition_names(document, claim.predicts, at, foretells=True)
-        yield from _foretold(document, claim, at)
-    yield from _twice(document, entry)
-
-
-def _foretold(document: Document, claim: schema.HypothesisEntry, at: Loc) -> Iterator[Mistake]:
-    known: dict[str, list[str]] = {"verdict": list(Verdict), "phase": list(Phase)}
-    for key, words in known.items():
-        for value in claim.predicts.get(key, ()):
-            if value not in words:
-                near = nearest(str(value), words, count=1)
-                instead = f"Write '{near[0]}'." if near else f"Write one of {', '.join(words)}."
-                what = f"'{value}' is no {key}"
-                yield Mistake(where=document.where((*at, key)), what=what, instead=instead)
-
-
-def _twice(document: Document, entry: SweepEntry) -> Iterator[Mistake]:
-    """One flag under two names, as an axis or in `launch`; and axes that want their own kind."""
-    for names, at in ((entry.matrix, ("matrix",)), (entry.launch.flags, ("launch", "flags"))):
-        first: dict[str, str] = {}
-        for name in names:
-            other = first.setdefault(canonical(name), name)
-            if other != name:
-                what = f"'{name}' and '{other}' are the same flag"
-                where = document.where((*at, name))
-                yield Mistake(where=where, what=what, instead="Delete one of the two.")
-    for name, values in entry.matrix.items():
-        loc: Loc = ("matrix", name)
-        if isinstance(values, AutoFraction) and name != AUTO_FLAG:
-            yield Mistake(
-                where=document.where(loc),
-                what=f"{{auto: true}} cannot solve '{name}'",
-                instead=f"Write a list; only {AUTO_FLAG} is solved.",
-            )
-        elif name in {"build", "model"}:
-            yield from _not_text(document, name, values, loc)
-        elif name.startswith("env.") and not isinstance(values, AutoFraction):
-            yield from _booleans(document, values, loc)
-
-
-def _not_text(document: Document, name: str, values: object, loc: Loc) -> Iterator[Mistake]:
-    for index, value in enumerate(values if isinstance(values, tuple) else ()):
-        if not isinstance(value, str):
-            what = f"{spell(value)} is no name of a {name}"
-            where = document.where((*loc, index))
-            yield Mistake(where=where, what=what, instead="Write its name as text.")
-
-
-def _booleans(document: Document, values: tuple[Value, ...], loc: Loc) -> Iterator[Mistake]:
-    for index, value in enumerate(values):
-        if isinstance(value, bool):
-            word = str(value).lower()
-            yield Mistake(
-                where=document.where((*loc, index)),
-                what=f"{word} is a boolean, an environment variable is text",
-                instead=f'Write "1" or "{word}" in quotes, or null not to set it.',
-            )
-
-
-def _mislinked(document: Document, entry: SweepEntry) -> Iterator[Mistake]:
-    """Links that name no axis, one axis twice, or lists of unequal length."""
-    taken: dict[str, int] = {}
-    for index, names in enumerate(entry.link):
-        lengths = {n: len(v) for n in names if isinstance(v := entry.matrix.get(n), tuple)}
-        for position, name in enumerate(names):
-            where = document.where(("link", index, position))
-            if name not in lengths:
-                near = nearest(name, entry.matrix, count=1)
-                instead = f"Write '{near[0]}'." if near else "Name axes of the matrix."
-                yield Mistake(where=where, what=f"'{name}' is no axis", instead=instead)
-            elif name in taken:
-                what, instead = (
-                    f"axis '{name}' is linked twice",
-                    "Write one link with all of them.",
-                )
-                yield Mistake(where=where, what=what, instead=instead)
-            taken.setdefault(name, index)
-        if len(set(lengths.values())) > 1:
-            shown = ", ".join(f"{name} has {count}" for name, count in lengths.items())
-            yield Mistake(
-                where=document.where(("link", index)),
-                what=f"linked axes have lists of unequal length: {shown}",
-                instead="Give each as many values; they go together by position.",
-            )
 
 
 def _sweep(document: Document, entry: SweepEntry) -> Sweep:
