@@ -27,7 +27,7 @@ def chance(history: list[Evidence], *codes: int) -> float:
     table = table_of(product_of())
     index = table.index_of(np.asarray(codes, dtype=np.int16))
     assert index is not None
-    return float(outlook(table.codes, believe(table, history)).chances[index])
+    return float(outlook(table.split, believe(table, history)).chances[index])
 
 
 def test_it_starts_with_the_first_cell_as_listed() -> None:
@@ -74,7 +74,7 @@ def test_one_kind_of_failure_may_hide_two_faults() -> None:
 def test_nothing_is_ruled_out_by_one_failure() -> None:
     history = [failed(1, 0, 0, 0, 0, blames=("attention-backend",))]
     table = table_of(product_of())
-    assert outlook(table.codes, believe(table, history)).chances.min() > 0
+    assert outlook(table.split, believe(table, history)).chances.min() > 0
 
 
 def test_both_values_of_a_flag_are_not_held_guilty_at_once() -> None:

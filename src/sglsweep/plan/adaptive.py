@@ -55,7 +55,7 @@ class Adaptive:
             return Launch(cells[0], "nothing is known yet: the first cell as listed")
         table = table_of(cells)
         belief = believe(table, known)
-        seen = outlook(table.codes, belief)
+        seen = outlook(table.split, belief)
         chances = seen.chances
         worth = seen.news if self.goal is Goal.MAP else chances.copy()
         worth[_worn_out(table, telling(history))] = -1.0

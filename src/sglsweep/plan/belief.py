@@ -14,6 +14,7 @@ import numpy as np
 
 from sglsweep.plan.clues import clues_of
 from sglsweep.plan.rates import RATES, combinations_of
+from sglsweep.plan.split import whole
 from sglsweep.plan.suspects import Court, agreement, blame_factor, readings
 from sglsweep.plan.unseen import Unseen, others_work
 
@@ -66,9 +67,10 @@ def believe(table: Table, history: Sequence[Evidence], rates: Rates = RATES) -> 
         masks=agreement(clues),
         alive=np.ones(clues.codes.shape),
         honesty=sum(share * weight for share, weight in rates.blame_right),
-        spotless=np.exp(-unseen.faults_in(clues.codes)),
+        spotless=np.exp(-unseen.faults_in(whole(clues.codes)).ravel()),
     )
     first = {kind: readings(court, kind) for kind in clues.failures}
+    unseen = unseen.scaled(_faults_found(first), rates.pull)
     alive = others_work(_failing(first, unseen.singles, court), counts)
     court = replace(
         court,
@@ -100,6 +102,14 @@ def _failing(
 
 def _faults(explained: Sequence[Reading]) -> Iterator[tuple[Reading, Fault]]:
     return ((reading, fault) for reading in explained for fault in reading.faults)
+
+
+def _faults_found(explained: Mapping[Kind, Sequence[Reading]]) -> float:
+    return sum(
+        reading.weight * len(reading.faults)
+        for readings_of_kind in explained.values()
+        for reading in readings_of_kind
+    )
 
 
 def _honesty(explained: Mapping[Kind, Sequence[Reading]], court: Court) -> float:

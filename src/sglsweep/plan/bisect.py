@@ -18,6 +18,7 @@ import numpy as np
 from sglsweep.matrix import Axis, Cell, Cells, Value, spell
 from sglsweep.plan.belief import believe
 from sglsweep.plan.outlook import outlook
+from sglsweep.plan.split import whole
 from sglsweep.plan.strategy import Launch
 from sglsweep.plan.table import table_of, telling
 from sglsweep.plan.why import joined
@@ -204,7 +205,7 @@ def _worth(
 ) -> list[float]:
     """Return how evenly each test splits what is left, times its chance to be readable."""
     table = table_of(Cells(_all_axes(case), []))
-    seen = outlook(table.encode(case.cell(kept) for kept in tests), belief)
+    seen = outlook(whole(table.encode(case.cell(kept) for kept in tests)), belief)
     own = (case.bad.cause, case.bad.phase, case.bad.verdict)
     others = [
         clear for kind, clear in zip(belief.readings, seen.clear_of, strict=True) if kind != own

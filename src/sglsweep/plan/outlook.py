@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from sglsweep.plan.belief import Belief
     from sglsweep.plan.rates import Combinations
+    from sglsweep.plan.split import Split
     from sglsweep.plan.suspects import Reading
     from sglsweep.plan.table import Codes
 
@@ -47,64 +48,59 @@ class Outlook:
 
     @property
     def news(self) -> Numbers:
-        """What a launch of each cell would tell, in nats, about which combinations fail.
+        """How much a launch of each cell would decide about which combinations fail.
 
-        A question whether one kind's fault is in the cell is answered only if no other fault
-        ends the launch, so what is likely to fail for a known reason tells little.
+        Each kind of failure is a question, most open at even odds. It is answered only if no
+        other fault ends the launch, so what is likely to fail for a known reason tells little.
         """
-        open_questions = np.stack([self.clean, *self.clear_of])
-        others = open_questions.prod(axis=0) / open_questions
-        news: Numbers = (_entropy(open_questions) * others).sum(axis=0)
+        chances = self.chances
+        news = chances * (1.0 - self.clean)
+        for clear in self.clear_of:
+            news += chances * (1.0 - clear)
         return news
 
 
-def _entropy(chances: Numbers) -> Numbers:
-    inner = np.clip(chances, _LEAST, 1.0 - _LEAST)
-    entropy: Numbers = -inner * np.log(inner) - (1.0 - inner) * np.log1p(-inner)
-    return entropy
-
-
-def outlook(codes: Codes, belief: Belief) -> Outlook:
-    """Return what the belief says of cells; about 0.3 ms a failure for 35,000 of them."""
-    columns = np.ascontiguousarray(codes.T)
+def outlook(split: Split, belief: Belief) -> Outlook:
+    """Return what the belief says of cells; about 0.2 ms a failure for 35,000 of them."""
     return Outlook(
-        clean=np.exp(-belief.unseen.faults_in(codes)),
-        clear_of=tuple(_clear_of(columns, belief, found) for found in belief.readings.values()),
+        clean=split.cells(np.exp(-belief.unseen.faults_in(split))),
+        clear_of=tuple(
+            split.cells(_clear_of(split, belief, found)) for found in belief.readings.values()
+        ),
     )
 
 
-def _clear_of(columns: Codes, belief: Belief, explained: Sequence[Reading]) -> Numbers:
-    clear = np.zeros(columns.shape[1])
+def _clear_of(split: Split, belief: Belief, explained: Sequence[Reading]) -> Numbers:
+    clear = np.zeros((len(split.left), len(split.right)))
     for reading in explained:
-        passes = np.full(columns.shape[1], reading.weight)
+        passes = np.full_like(clear, reading.weight)
         for fault in reading.faults:
             base = belief.clues.codes[fault.row]
-            passes *= 1.0 - held_by(columns, base, fault.chances, belief.space)
+            passes *= 1.0 - held_by(split, base, fault.chances, belief.space)
         clear += passes
-    return np.clip(clear, _LEAST, 1.0)
+    return np.clip(clear, _LEAST, 1.0, out=clear)
 
 
-def held_by(columns: Codes, base: Codes, chances: Numbers, space: Combinations) -> Numbers:
-    """Return for each cell the chance that it holds the combination, one of those in `base`.
-
-    `columns` has one row an axis: compared in one stride, it costs a fifth.
-    """
-    axes = len(columns)
-    same = base[:, None] == columns
-    if axes > TABLE_AXES:
-        total = np.zeros(columns.shape[1])
+def held_by(split: Split, base: Codes, chances: Numbers, space: Combinations) -> Numbers:
+    """Return for each pair of halves the chance to hold the fault, a combination in `base`."""
+    cut = split.left.shape[1]
+    same_left, same_right = split.left == base[:cut], split.right == base[cut:]
+    if len(base) > TABLE_AXES:
+        total = np.zeros((len(split.left), len(split.right)))
         for row in np.flatnonzero(chances > _NEGLIGIBLE):
-            total += chances[row] * same[space.bits[row]].all(axis=0)
+            bits = space.bits[row]
+            on_left = same_left[:, bits[:cut]].all(axis=1)
+            on_right = same_right[:, bits[cut:]].all(axis=1)
+            total += chances[row] * np.outer(on_left, on_right)
         return total
-    chance_within = np.zeros(1 << axes)
-    chance_within[space.masks] = chances
-    for axis in range(axes):
+    within = np.zeros(1 << len(base))
+    within[space.masks] = chances
+    for axis in range(len(base)):
         # Sum over subsets: what a cell shares with the base holds every combination within it.
-        pairs = chance_within.reshape(-1, 2, 1 << axis)
+        pairs = within.reshape(-1, 2, 1 << axis)
         pairs[:, 1] += pairs[:, 0]
-    packed = np.packbits(same, axis=0, bitorder="little")
-    shared = packed[0].astype(np.intp)
-    if len(packed) > 1:
-        shared += packed[1].astype(np.intp) << 8
-    held: Numbers = np.minimum(chance_within[shared], 1.0)
+    shared_left = same_left @ (1 << np.arange(cut))
+    shared_right = same_right @ (1 << np.arange(len(base) - cut))
+    by_right = within.reshape(-1, 1 << cut)[shared_right]
+    held: Numbers = np.minimum(by_right.T[shared_left], 1.0)
     return held

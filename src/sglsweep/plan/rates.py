@@ -32,6 +32,7 @@ class Rates:
         shared: how likely another fault shows the same cause, phase and verdict.
         before: weight of a fault for each failure of another cause, at the same phase, in a cell
             that holds it: which of two comes first within a phase is not known.
+        pull: weight of `faults` against what the attempts show, as a number of faults seen.
         blame_right: possible shares of right blames, each with its weight.
     """
 
@@ -39,6 +40,7 @@ class Rates:
     flake: float = 0.03
     shared: float = 0.03
     before: float = 0.5
+    pull: float = 6.0
     blame_right: tuple[tuple[float, float], ...] = ((0.97, 0.45), (0.75, 0.2), (0.5, 0.35))
 
 

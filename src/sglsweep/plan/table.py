@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sglsweep.matrix import spell
+from sglsweep.plan.split import Split, split_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,11 +29,13 @@ class Table:
     Attributes:
         names: axis names, in the order of the matrix.
         codes: one row a cell, one column an axis.
+        split: the same as halves.
     """
 
     names: tuple[str, ...]
     values: tuple[tuple[Value, ...], ...]
     codes: Codes
+    split: Split
     _code_of: tuple[dict[str, int], ...]
     _row_of: dict[bytes, int]
 
@@ -79,6 +82,7 @@ def _build(cells: Cells) -> Table:
         names=tuple(axis.name for axis in cells.axes),
         values=tuple(axis.values for axis in cells.axes),
         codes=codes,
+        split=split_of(codes),
         _code_of=tuple(
             {spell(value): code for code, value in enumerate(axis.values)} for axis in cells.axes
         ),

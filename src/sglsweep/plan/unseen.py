@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from sglsweep.plan.clues import Clues
     from sglsweep.plan.rates import Rates
+    from sglsweep.plan.split import Split
     from sglsweep.plan.table import Codes
 
     Numbers = NDArray[np.float64]
@@ -30,10 +31,12 @@ class Unseen:
     Attributes:
         singles: expected faults of one value, one array an axis.
         pairs: expected faults of two values, one matrix a pair of axes.
+        examined: faults that would have shown by now, had there been as many as expected.
     """
 
     singles: tuple[Numbers, ...]
     pairs: Mapping[tuple[int, int], Numbers]
+    examined: float
 
     @classmethod
     def after(cls, clues: Clues, counts: Sequence[int], rates: Rates) -> Unseen:
@@ -52,13 +55,30 @@ class Unseen:
         one = rates.faults[0] / 8
         two = rates.faults[1] / 8 / max(1, (axes - 1) / 2)
         span = [slice(start[axis], start[axis + 1]) for axis in range(axes)]
-        return cls(
-            tuple(one / counts[a] * share.diagonal()[span[a]] for a in range(axes)),
-            {
-                (a, b): two / counts[a] / counts[b] * share[span[a], span[b]]
-                for a in range(axes)
-                for b in range(a + 1, axes)
-            },
+        singles = tuple(one / counts[a] * share.diagonal()[span[a]] for a in range(axes))
+        pairs = {
+            (a, b): two / counts[a] / counts[b] * share[span[a], span[b]]
+            for a in range(axes)
+            for b in range(a + 1, axes)
+        }
+        left = sum(
+            float(single[:count].sum()) for single, count in zip(singles, counts, strict=True)
+        )
+        left += sum(float(pair[: counts[a], : counts[b]].sum()) for (a, b), pair in pairs.items())
+        everything = one * axes + two * len(pairs)
+        return cls(singles, pairs, max(0.0, everything - left))
+
+    def scaled(self, found: float, pull: float) -> Unseen:
+        """Return the same for a matrix with as many faults as this one has shown so far.
+
+        Faults come at a rate that is a gamma posterior: `pull` stands for that many faults of
+        prior knowledge. Where everything fails of something new, more of it is to be expected.
+        """
+        scale = (pull + found) / (pull + self.examined)
+        return replace(
+            self,
+            singles=tuple(single * scale for single in self.singles),
+            pairs={axes: pair * scale for axes, pair in self.pairs.items()},
         )
 
     def weighted(self, weights: Sequence[Numbers]) -> Unseen:
@@ -66,13 +86,26 @@ class Unseen:
         singles = (single * weight for single, weight in zip(self.singles, weights, strict=True))
         return replace(self, singles=tuple(singles))
 
-    def faults_in(self, codes: Codes) -> Numbers:
-        """Return the faults to expect in each cell."""
+    def faults_in(self, split: Split) -> Numbers:
+        """Return the faults to expect in each pair of halves."""
+        cut = split.left.shape[1]
+        left, right = range(cut), range(cut, len(self.singles))
+        total = self._within(split.left, left)[:, None] + self._within(split.right, right)
+        # Expected faults of each left half with each value of the right axes, then of each pair.
+        with_values, has_values = [], []
+        for b in right:
+            with_values.append(sum(self.pairs[a, b][split.left[:, a]] for a in left))
+            has_values.append(np.eye(len(self.singles[b]))[split.right[:, b - cut]])
+        if cut:
+            total += np.hstack(with_values) @ np.hstack(has_values).T
+        return total
+
+    def _within(self, codes: Codes, axes: range) -> Numbers:
         total = np.zeros(len(codes))
-        for axis, single in enumerate(self.singles):
-            total += single[codes[:, axis]]
-        for (a, b), pair in self.pairs.items():
-            total += pair.ravel()[codes[:, a] * np.intp(pair.shape[1]) + codes[:, b]]
+        for place, axis in enumerate(axes):
+            total += self.singles[axis][codes[:, place]]
+            for other in range(place):
+                total += self.pairs[axes[other], axis][codes[:, other], codes[:, place]]
         return total
 
 

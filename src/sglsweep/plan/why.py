@@ -52,7 +52,7 @@ def accusations(belief: Belief) -> dict[tuple[int, int], set[int]]:
     for explained in belief.readings.values():
         for reading in explained:
             for fault in reading.faults:
-                shares = reading.weight * fault.chances @ belief.space.bits
+                shares = reading.weight * (fault.chances[:, None] * belief.space.bits).sum(axis=0)
                 for axis in np.flatnonzero(shares >= SUSPECT):
                     value = int(axis), int(belief.clues.codes[fault.row, axis])
                     numbers = {n for member in fault.members for n in member.numbers}
