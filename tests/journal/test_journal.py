@@ -64,6 +64,24 @@ def test_an_attempt_is_open_until_it_is_closed(tmp_path: Path) -> None:
         assert journal.next_number() == 2
 
 
+def test_another_process_s_changes_are_seen(tmp_path: Path) -> None:
+    with Journal.create_or_resume(tmp_path, IDENTITY) as journal:
+        reader = Journal.read(tmp_path)
+        for number in (1, 2):
+            journal.open(attempt(number), {})
+        assert len(reader.open_attempts()) == 2
+        journal.close(outcome(1))
+        assert reader.history() == (outcome(1),)
+        journal.stopping(outcome(2))
+        assert reader.stopping_outcomes() == (outcome(2),)
+        newer = replace(outcome(1), ended_at="later")
+        journal.close(newer)
+        assert reader.history() == (newer,)
+        journal.withdraw(2)
+        assert not reader.open_attempts()
+        assert not reader.stopping_outcomes()
+
+
 def test_values_that_python_holds_equal_stay_apart(tmp_path: Path) -> None:
     values = {"a": True, "b": 1, "c": 1.0, "d": None, "e": "1", "f": False, "g": 0}
     with Journal.create_or_resume(tmp_path, IDENTITY) as journal:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Protocol
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sglsweep.report import write
+from sglsweep.errors import StorageError
+from sglsweep.report import replace_file, write
 from sglsweep.report.findings import BEGIN, END, merge, render
 from sglsweep.report.view import RunView, StoredRun
 
@@ -103,3 +105,16 @@ def test_no_path_of_this_machine_is_written(stored: InMemory) -> None:
     write(stored)
     for name in ("FINDINGS.md", "findings.json"):
         assert str(stored.folder.parent) not in (stored.folder / name).read_text()
+
+
+def test_a_file_that_cannot_be_read_is_not_overwritten(stored: InMemory) -> None:
+    (stored.folder / "FINDINGS.md").mkdir(parents=True)
+    with pytest.raises(StorageError, match="cannot read") as caught:
+        write(stored)
+    assert "must not be lost" in caught.value.next_step
+
+
+def test_a_page_in_a_folder_that_does_not_exist_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="No such file") as caught:
+        replace_file(tmp_path / "pages" / "demo.html", b"")
+    assert caught.value.next_step == f"Make the folder {tmp_path / 'pages'} first."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -23,6 +24,15 @@ SCHEMA = 1
 _LEFT_BY_A_CRASH = {"lock", "sweep.yaml", "FINDINGS.md", "findings.json"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """One attempt.json as it was read; `mark` changes whenever the file is written."""
+
+    mark: tuple[int, int, int]
+    state: str
+    known: Outcome | Attempt
+
+
 class Journal:
     """Everything a run knows, in one folder; a context manager that frees the lock.
 
@@ -33,6 +43,7 @@ class Journal:
         self.folder = folder
         self._run = run
         self._lock = lock
+        self._read: dict[Path, _Record] = {}
 
     @classmethod
     def create_or_resume(cls, folder: Path, identity: RunIdentity) -> Self:
@@ -178,18 +189,15 @@ class Journal:
 
     def history(self) -> tuple[Outcome, ...]:
         """Finished attempts, by number."""
-        closed = (d for d in self._documents() if d[1].get("state") == "closed")
-        return tuple(_decoded(Outcome, path, document) for path, document in closed)
+        return tuple(r.known for r in self._records("closed") if isinstance(r.known, Outcome))
 
     def stopping_outcomes(self) -> tuple[Outcome, ...]:
         """Attempts that are decided and whose stop was not seen to end."""
-        found = (d for d in self._documents() if d[1].get("state") == "stopping")
-        return tuple(_decoded(Outcome, path, document) for path, document in found)
+        return tuple(r.known for r in self._records("stopping") if isinstance(r.known, Outcome))
 
     def open_attempts(self) -> tuple[Attempt, ...]:
         """Attempts that were begun and not closed: running, or left by a crash."""
-        opened = (d for d in self._documents() if d[1].get("state") == "open")
-        return tuple(_decoded(Attempt, path, document.get("attempt")) for path, document in opened)
+        return tuple(r.known for r in self._records("open") if isinstance(r.known, Attempt))
 
     def opening_facts(self, number: int) -> Mapping[str, object]:
         """What the host was when an attempt was opened; empty if that is not known."""
@@ -213,11 +221,40 @@ class Journal:
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
-    def _documents(self) -> list[tuple[Path, dict[str, object]]]:
-        # A folder without a record was made by a process that died before its attempt was opened:
-        # nothing was started, so there is nothing to know.
-        paths = [self._attempt_folder(n) / "attempt.json" for n in self._numbers()]
-        return [(path, _read_attempt(path)) for path in paths if path.exists()]
+    def _records(self, state: str) -> list[_Record]:
+        """Return the attempts in that state, by number; a file is read once for each change.
+
+        A folder without a record was made by a process that died before its attempt was opened:
+        nothing was started, so there is nothing to know.
+        """
+        found: list[_Record] = []
+        for number in self._numbers():
+            path = self._attempt_folder(number) / "attempt.json"
+            mark = _mark(path)
+            if mark is None:
+                continue
+            record = self._read.get(path)
+            if record is None or record.mark != mark:
+                record = self._read[path] = _read_record(path, mark)
+            found.append(record)
+        return [record for record in found if record.state == state]
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes whenever the file is written, by rename as it always is."""
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+
+
+def _read_record(path: Path, mark: tuple[int, int, int]) -> _Record:
+    document = _read_attempt(path)
+    state = str(document["state"])
+    if state == "open":
+        return _Record(mark, state, _decoded(Attempt, path, document.get("attempt")))
+    return _Record(mark, state, _decoded(Outcome, path, document))
 
 
 def _new_run(identity: RunIdentity) -> dict[str, object]:

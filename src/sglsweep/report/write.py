@@ -33,7 +33,15 @@ def write(stored: StoredRun) -> RunView:
 
 def _existing(path: Path) -> str | None:
     # Bytes that are no UTF-8, and a carriage return of another editor, come back as they were.
-    return path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() else None
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(
+            f"{path}: cannot read: {error.strerror or error}",
+            next_step="Move it out of the way: what it holds of yours must not be lost.",
+        ) from error
 
 
 def _encoded(text: str) -> bytes:
@@ -51,7 +59,10 @@ def replace_file(path: Path, content: bytes) -> None:
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
+        is_folder_missing = isinstance(error, FileNotFoundError)
         raise StorageError(
             f"{path}: cannot write: {error.strerror or error}",
-            next_step="Free some space or fix the permissions, then run `sglsweep report` on it.",
+            next_step=f"Make the folder {path.parent} first."
+            if is_folder_missing
+            else "Free some space or fix the permissions, then run `sglsweep report` again.",
         ) from error
