@@ -92,8 +92,11 @@ def test_latency_is_told_from_arrival_times() -> None:
     numbers = wave_numbers(responses, [Generation(completion_tokens=3)] * 2)
     assert numbers == {
         "ttft_p50_s": 0.2,
+        "ttft_p90_s": 0.6,
         "ttft_p99_s": 0.6,
         "tpot_p50_s": 0.1,
+        "tpot_p90_s": 0.2,
+        "tpot_p99_s": 0.2,
         "tokens_per_s": 6.0,
     }
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from sglsweep.probe.reading import Generation
 
 
+_MEDIAN, _MOST, _NEARLY_ALL = 0.5, 0.9, 0.99
+
+
 def wave_numbers(
     responses: Sequence[HttpResponse], answers: Sequence[Generation], *, elapsed_s: float = 0.0
 ) -> dict[str, float]:
@@ -30,9 +33,12 @@ def wave_numbers(
     ]
     wall = _wall(responses) or elapsed_s
     numbers = {
-        "ttft_p50_s": quantile(first, 0.5),
-        "ttft_p99_s": quantile(first, 0.99),
-        "tpot_p50_s": quantile(each, 0.5),
+        "ttft_p50_s": quantile(first, _MEDIAN),
+        "ttft_p90_s": quantile(first, _MOST),
+        "ttft_p99_s": quantile(first, _NEARLY_ALL),
+        "tpot_p50_s": quantile(each, _MEDIAN),
+        "tpot_p90_s": quantile(each, _MOST),
+        "tpot_p99_s": quantile(each, _NEARLY_ALL),
         "tokens_per_s": tokens / wall if wall > 0 and tokens else None,
     }
     return {name: round(value, 5) for name, value in numbers.items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -74,6 +74,23 @@ def _parse(text: str) -> object:
         return None
 
 
+def streamed_completion(response: HttpResponse) -> Generation | None:
+    """Return what a stream of /v1/completions adds up to; each event brings only the new text.
+
+    The tokens are counted by the server's last event; where that was cut off they are 0.
+    """
+    text, last = [], None
+    for part in response.body.split("data:"):
+        event = _parse(part.strip()) if part.lstrip().startswith("{") else None
+        if not isinstance(event, dict):
+            continue
+        if "error" in event or event.get("object") == "error":
+            return _complaint(event.get("error") or event)
+        last = _chat(event)
+        text.append(last.text)
+    return None if last is None else replace(last, text="".join(text))
+
+
 def vectors(response: HttpResponse) -> list[list[float | None]]:
     """Return the embeddings of a 200 answer; a value that is no finite number becomes None."""
     said = _parse(response.body)
@@ -121,7 +138,7 @@ def _chat(said: Mapping[str, object]) -> Generation:
     message = first.get("message") or first.get("delta") or {}
     usage_raw = said.get("usage")
     usage: Mapping[str, object] = usage_raw if isinstance(usage_raw, Mapping) else {}
-    words = [message.get("content"), message.get("reasoning_content")]
+    words = [message.get("content"), message.get("reasoning_content"), first.get("text")]
     return Generation(
         text="\n".join(w for w in words if isinstance(w, str) and w),
         completion_tokens=_int(usage.get("completion_tokens")) or 0,
