@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sglsweep.attempt import Scalar
     from sglsweep.catalogue import Catalogue, Signature
     from sglsweep.matrix import Value
-    from sglsweep.triage.reading import Event
+    from sglsweep.triage.events import Event
 
 BLOCK = 1 << 22
 MAX_EVIDENCE = 2000

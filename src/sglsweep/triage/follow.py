@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sglsweep.attempt import Diagnosis, Scalar
     from sglsweep.catalogue import Catalogue
     from sglsweep.triage.ending import Ending
-    from sglsweep.triage.reading import Event
+    from sglsweep.triage.events import Event
     from sglsweep.verdict import Phase
 
 

@@ -8,23 +8,24 @@ kept here from line to line, never read back, so that the cuts of the input cann
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sglsweep.catalogue.signature import Role
 from sglsweep.triage import effective, metrics, milestones, traceback
-from sglsweep.triage.record import Piece, pieces
-from sglsweep.triage.signature import best, holds, matcher
+from sglsweep.triage.events import Events
+from sglsweep.triage.record import pieces
+from sglsweep.triage.signature import matcher
+from sglsweep.triage.traces import Traces
 
 if TYPE_CHECKING:
-    from sglsweep.catalogue import Catalogue, Signature
+    from collections.abc import Mapping, Sequence
+
+    from sglsweep.catalogue import Catalogue
+    from sglsweep.triage.events import Event
+    from sglsweep.triage.record import Piece
     from sglsweep.verdict import Phase
 
-FLOOD = 8
-"""Matches of one signature by one rank that are kept; the rest is only counted."""
-MAX_EVENTS = 20000
-
 STOP_MARKS = ("SIGTERM received", "Signal SIGTERM received", "Gracefully exiting")
+ERRORS = ("Error: ", "Exception: ")
 OTHER_NODE = "Dummy health check server"
 NO_WARMUP = re.compile(r"'?skip_server_warmup'?\s*[=:]\s*True")
 COMPILING_MARKS = (
@@ -50,8 +51,7 @@ MARKS = tuple(
             OTHER_NODE,
             *COMPILING_MARKS,
             *COMPILED_MARKS,
-            "Error: ",
-            "Exception: ",
+            *ERRORS,
             "sglang version",
             "lmsysorg/sglang:v",
             "sglang 0.",
@@ -62,29 +62,6 @@ _BAR = re.compile(r"\|?\s(\d+)/(\d+) \[")
 _VERSION = re.compile(
     r"(?:sglang(?: version|==|-)?[ :=v]{1,3}|lmsysorg/sglang:v|'version': ')(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)"
 )
-
-
-@dataclass(slots=True)
-class Event:
-    """A line that a signature matched, where and in what context.
-
-    Attributes:
-        piece: the text that shows it.
-        signature: None for an exception that no signature knows.
-        trace: the traceback it belongs to.
-        section: 0 for the innermost exception of a chain.
-        count: how often it was seen, folded lines included.
-    """
-
-    piece: Piece
-    signature: Signature | None
-    phase: Phase
-    rank: str | None
-    stamp: str | None
-    is_fatal: bool
-    trace: traceback.Trace | None = None
-    section: int = 0
-    count: int = 1
 
 
 class Reading:
@@ -103,14 +80,8 @@ class Reading:
         self.progress = milestones.Progress()
         self.numbers = metrics.Numbers()
         self.resolution = effective.Resolution()
-        self.events: list[Event] = []
-        self.suspects: dict[str, Event] = {}
-        self.ignored_imports: list[Event] = []
-        self.traces: list[traceback.Trace] = []
-        self.open: list[traceback.Trace] = []
-        self.trailing: traceback.Trace | None = None
-        self._chained: dict[str, int] = {}
-        self._seen: dict[tuple[str, str], Event] = {}
+        self._traces = Traces()
+        self._events = Events(self._matcher)
         self.ranks: set[str] = set()
         self.torch_ranks: set[int] = set()
         self.stop_line = 0
@@ -169,21 +140,28 @@ class Reading:
         copy.progress = self.progress.copy()
         copy.numbers = self.numbers.copy()
         copy.resolution = self.resolution.copy()
-        twins = {id(t): t.copy() for t in self.traces}
-        copy.traces = list(twins.values())
-        copy.open = [twins[id(t)] for t in self.open]
-        copy.trailing = twins[id(self.trailing)] if self.trailing else None
-        twin_events = {
-            id(e): replace(e, trace=twins[id(e.trace)] if e.trace else None) for e in self.events
-        }
-        copy.events = list(twin_events.values())
-        copy._seen = {k: twin_events[id(e)] for k, e in self._seen.items() if id(e) in twin_events}
-        copy.suspects = dict(self.suspects)
-        copy.ignored_imports = list(self.ignored_imports)
-        copy._chained = dict(self._chained)
+        traces = [*self._traces.known(), *(e.trace for e in self.events if e.trace)]
+        twins = {identity: t.copy() for identity, t in {id(t): t for t in traces}.items()}
+        copy._traces = self._traces.copy(twins)
+        copy._events = self._events.copy(twins)
         copy.ranks = set(self.ranks)
         copy.torch_ranks = set(self.torch_ranks)
         return copy
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """Lines that may explain an end, in the order of the file."""
+        return self._events.found
+
+    @property
+    def suspects(self) -> Mapping[str, Event]:
+        """Warnings worth knowing, the first of each kind with its count."""
+        return self._events.suspects
+
+    @property
+    def ignored_imports(self) -> Sequence[Event]:
+        """Modules that SGLang left out because their import failed."""
+        return self._events.ignored_imports
 
     # -- blocks --------------------------------------------------------------------------------
 
@@ -215,7 +193,7 @@ class Reading:
 
     def _read_open(self, position: int, until: int) -> int:
         """Read line by line while a traceback is open; return where reading stopped."""
-        while (self.open or self.trailing) and position < until:
+        while self._traces.is_any_open and position < until:
             end = self._block.find(b"\n", position)
             if end < 0:
                 end = len(self._block)
@@ -300,44 +278,45 @@ class Reading:
     # -- pieces --------------------------------------------------------------------------------
 
     def _read_piece(self, piece: Piece) -> None:
+        self._note_ranks(piece)
+        marks, candidates = self._matcher.hits(piece.text)
+        if piece.is_headed:
+            self._traces.close_before(piece)
+        self._read_marks(piece, marks)
+        trace = self._trace_of(piece, marks)
+        if trace is None or trace.source is not piece:
+            is_exception = (
+                trace.has_ended_at(piece)
+                if trace
+                else not marks.isdisjoint(ERRORS) and traceback.is_exception(piece)
+            )
+            if candidates or is_exception:
+                around = trace or self._traces.trailing_of(piece)
+                phase = self._phase(around)
+                self._events.judge(piece, candidates, around, phase, is_exception=is_exception)
+        self.last_piece = piece
+
+    def _note_ranks(self, piece: Piece) -> None:
         if piece.rank:
             self.ranks.add(piece.rank)
         if piece.torch_rank is not None:
             self.torch_ranks.add(piece.torch_rank)
         if piece.stamp:
             self.stamp = piece.stamp
-        marks, candidates = self._matcher.hits(piece.text)
-        if piece.is_headed:
-            self._close_traces(piece)
-        self._read_marks(piece, marks)
-        trace = self._read_trace(piece, marks)
-        is_exception = (
-            trace is not None and bool(trace.exceptions) and trace.exceptions[-1][1] is piece
-        )
-        if trace is None and self._is_lone_exception(piece, marks):
-            is_exception = True
-        if trace is not None and trace.source is piece:
-            return
-        if is_exception and trace is not None and trace.source is not None:
-            candidates = self._with_source(piece, trace.source, candidates)
-        self._judge(piece, candidates, trace or self.trailing_of(piece), is_exception=is_exception)
-        self.last_piece = piece
 
-    def _with_source(
-        self, piece: Piece, source: Piece, candidates: list[Signature]
-    ) -> list[Signature]:
-        """Add what the source line of an exception without a text may be a sign of."""
-        if ":" in piece.text:
-            return candidates
-        _, more = self._matcher.hits(source.text)
-        return candidates + [s for s in more if s not in candidates and s.site == "exception"]
-
-    def trailing_of(self, piece: Piece) -> traceback.Trace | None:
-        """Return the traceback whose message this unheaded piece may go on."""
-        return self.trailing if not piece.is_headed else None
-
-    def _is_lone_exception(self, piece: Piece, marks: set[str]) -> bool:
-        return ("Error: " in marks or "Exception: " in marks) and traceback.is_exception(piece)
+    def _trace_of(self, piece: Piece, marks: set[str]) -> traceback.Trace | None:
+        """Return the traceback this piece belongs to; one that hurts nobody is marked so."""
+        previous = self.last_piece
+        trace = self._traces.follow(piece, marks, previous)
+        if (
+            trace is not None
+            and trace.head.line == piece.line
+            and previous is not None
+            and previous.line == piece.line - 1
+            and piece.text.startswith(traceback.HEAD)
+        ):
+            trace.is_ignored = self._events.is_harmless(previous, self.progress.phase)
+        return trace
 
     def _read_marks(self, piece: Piece, marks: set[str]) -> None:
         for mark in marks:
@@ -345,6 +324,16 @@ class Reading:
                 self.progress.read(mark, piece.text, piece.rank, piece.line)
         if not marks.isdisjoint(metrics.MARKS):
             self.numbers.read(piece.text, piece.rank)
+        self._read_arguments(piece, marks)
+        if not marks.isdisjoint(STOP_MARKS):
+            self.stop_line = self.stop_line or piece.line
+        if OTHER_NODE in marks:
+            self.progress.is_other_node = True
+        is_done = not marks.isdisjoint(COMPILED_MARKS)
+        self._began_compiling = not is_done and not marks.isdisjoint(COMPILING_MARKS)
+
+    def _read_arguments(self, piece: Piece, marks: set[str]) -> None:
+        """Take what a piece says of flags and of SGLang's version."""
         if "server_args=" in marks:
             self.resolution.read_args(piece.text)
             self.skips_warmup = self.skips_warmup or bool(NO_WARMUP.search(piece.text))
@@ -352,222 +341,14 @@ class Reading:
             self.resolution.read_command(piece.text)
         if not marks.isdisjoint(effective.LINE_MARKS):
             self.resolution.read_line(piece.text)
-        if not marks.isdisjoint(STOP_MARKS):
-            self.stop_line = self.stop_line or piece.line
-        if OTHER_NODE in marks:
-            self.progress.is_other_node = True
-        self._began_compiling = not marks.isdisjoint(COMPILING_MARKS) and marks.isdisjoint(
-            COMPILED_MARKS
-        )
         if self.version is None and ("sglang" in piece.text or "'version'" in piece.text):
             match = _VERSION.search(piece.text)
             self.version = match[1] if match else None
-
-    def _close_traces(self, piece: Piece) -> None:
-        """End what the same process wrote before this new record of its own."""
-        self.trailing = None
-        self.open = [
-            t for t in self.open if t.head.rank != piece.rank or t.head.wrapper != piece.wrapper
-        ]
-
-    def _read_trace(self, piece: Piece, marks: set[str]) -> traceback.Trace | None:
-        """Follow tracebacks; return the one this piece belongs to."""
-        self.open = [t for t in self.open if piece.line - t.last_line < traceback.REACH]
-        if self.trailing and piece.line - self.trailing.last_line > traceback.TRAILING:
-            self.trailing = None
-        if not marks.isdisjoint(traceback.CHAIN):
-            return self._chain(piece)
-        if (
-            traceback.HEAD in marks
-            or traceback.HIT in marks
-            or traceback.WARMUP in marks
-            or traceback.CHILD in marks
-        ):
-            return self._begin_trace(piece, marks)
-        if traceback.FRAME in marks or piece.text.lstrip().startswith('File "'):
-            return self._frame(piece)
-        if not self.open:
-            return None
-        if traceback.is_exception(piece):
-            return self._end_trace(piece)
-        trace = self.open[-1]
-        if not piece.is_headed and piece.text.startswith("    "):
-            trace.source = piece
-            return trace
-        return None
-
-    def _begin_trace(self, piece: Piece, marks: set[str]) -> traceback.Trace | None:
-        if piece.text.startswith(traceback.HEAD) and (follow := self._continues(piece)):
-            return follow
-        is_fatal = not marks.isdisjoint({traceback.HIT, traceback.WARMUP, traceback.CHILD})
-        trace = traceback.Trace(len(self.traces), piece, is_fatal=is_fatal, last_line=piece.line)
-        previous = self.last_piece
-        if piece.text.startswith(traceback.HEAD) and previous and previous.line == piece.line - 1:
-            trace.is_ignored = self._is_ignored_by(previous)
-            trace.head = replace(piece, rank=piece.rank or previous.rank, stamp=previous.stamp)
-        self.traces.append(trace)
-        self.open.append(trace)
-        self.trailing = None
-        return trace
-
-    def _continues(self, piece: Piece) -> traceback.Trace | None:
-        """Return the trace whose head was announced: a chain, or `Process SpawnProcess-1:`."""
-        number = self._chained.pop(piece.wrapper, None)
-        if number is not None:
-            trace = self.traces[number]
-            if trace not in self.open:
-                self.open.append(trace)
-            trace.is_open, trace.last_line = True, piece.line
-            return trace
-        if (
-            self.open
-            and self.open[-1].is_fatal
-            and not self.open[-1].frames
-            and self.open[-1].last_line >= piece.line - 2
-        ):  # noqa: PLR2004 - a blank line may stand between
-            self.open[-1].last_line = piece.line
-            return self.open[-1]
-        return None
-
-    def _is_ignored_by(self, previous: Piece) -> bool:
-        _, candidates = self._matcher.hits(previous.text)
-        return any(
-            s.role is Role.HARMLESS and holds(s, previous.text, self.progress.phase, "")
-            for s in candidates
-        )
-
-    def _chain(self, piece: Piece) -> traceback.Trace | None:
-        last = next(
-            (
-                t
-                for t in reversed(self.traces)
-                if t.head.wrapper == piece.wrapper or not t.head.wrapper
-            ),
-            None,
-        )
-        if last is None or piece.line - last.last_line > traceback.REACH:
-            return None
-        last.section += 1
-        last.last_line = piece.line
-        last.is_open = True
-        if last not in self.open:
-            self.open.append(last)
-        self._chained[piece.wrapper] = last.number
-        self.trailing = None
-        return last
-
-    def _frame(self, piece: Piece) -> traceback.Trace | None:
-        if traceback.is_dump_frame(piece.text):
-            return None
-        self._chained.pop(piece.wrapper, None)
-        for trace in reversed(self.open):
-            if trace.head.wrapper == piece.wrapper and trace.add_frame(piece):
-                return trace
-        if self.open and self.open[-1].add_frame(piece):
-            return self.open[-1]
-        headless = traceback.Trace(len(self.traces), piece, last_line=piece.line)
-        if not headless.add_frame(piece):
-            return None
-        self.traces.append(headless)
-        self.open.append(headless)
-        return headless
-
-    def _end_trace(self, piece: Piece) -> traceback.Trace:
-        same = [t for t in self.open if t.head.wrapper == piece.wrapper] or self.open
-        trace = next((t for t in same if t.frames), same[0])
-        trace.end_section(piece)
-        self.open.remove(trace)
-        self.trailing = trace
-        return trace
-
-    # -- judgement of one piece ------------------------------------------------------------------
-
-    def _judge(
-        self,
-        piece: Piece,
-        candidates: list[Signature],
-        trace: traceback.Trace | None,
-        *,
-        is_exception: bool,
-    ) -> None:
-        if not candidates and not is_exception:
-            return
-        if trace is not None and trace.is_ignored:
-            return
-        frames = trace.where if trace else ""
-        phase = self._phase(trace)
-        text = _said_by(piece, trace) if is_exception else piece.text
-        matched = [
-            s
-            for s in candidates
-            if holds(s, text, phase, frames) and (is_exception or s.site != "exception")
-        ]
-        if is_exception and not any(s.role is not Role.ADVICE for s in matched):
-            matched += [s for s in self._matcher.free if holds(s, text, phase, frames)]
-        signature = best(matched)
-        if signature is None:
-            if is_exception:
-                self._add(piece, None, trace, phase)
-            return
-        if signature.role is Role.HARMLESS:
-            self._ignore(piece, signature)
-            return
-        if signature.role is Role.ADVICE:
-            self._suspect(piece, signature, phase)
-            return
-        for advice in matched:
-            if advice.role is Role.ADVICE:
-                self._suspect(piece, advice, phase)
-        self._add(piece, signature, trace, phase)
 
     def _phase(self, trace: traceback.Trace | None) -> Phase:
         if self.progress.has_milestone or trace is None:
             return self.progress.phase
         return milestones.phase_of_frames(trace.where)
-
-    def _ignore(self, piece: Piece, signature: Signature) -> None:
-        if signature.id == "import-ignored" and len(self.ignored_imports) < MAX_EVENTS:
-            self.ignored_imports.append(self._event(piece, signature, None, self.progress.phase))
-
-    def _suspect(self, piece: Piece, signature: Signature, phase: Phase) -> None:
-        known = self.suspects.get(signature.id)
-        if known is None:
-            self.suspects[signature.id] = self._event(piece, signature, None, phase)
-        else:
-            self.suspects[signature.id] = replace(known, count=known.count + 1)
-
-    def _add(
-        self,
-        piece: Piece,
-        signature: Signature | None,
-        trace: traceback.Trace | None,
-        phase: Phase,
-    ) -> None:
-        event = self._event(piece, signature, trace, phase)
-        key = (signature.id if signature else piece.text[:200], event.rank or "")
-        known = self._seen.get(key)
-        if known is not None:
-            known.count += 1
-            if known.count > FLOOD:
-                return
-        else:
-            self._seen[key] = event
-        if len(self.events) < MAX_EVENTS:
-            self.events.append(event)
-
-    def _event(
-        self,
-        piece: Piece,
-        signature: Signature | None,
-        trace: traceback.Trace | None,
-        phase: Phase,
-    ) -> Event:
-        is_fatal = bool(trace and trace.is_fatal) or bool(signature and signature.is_fatal)
-        rank, stamp = piece.rank, piece.stamp
-        if trace is not None and not piece.is_headed:
-            rank, stamp = trace.head.rank, trace.head.stamp or piece.stamp
-        section = trace.section if trace else 0
-        return Event(piece, signature, phase, rank, stamp, is_fatal, trace, section)
 
 
 def _line_of(block: bytes, offset: int) -> bytes:
@@ -575,10 +356,3 @@ def _line_of(block: bytes, offset: int) -> bytes:
         return b""
     end = block.find(b"\n", offset)
     return block[offset : len(block) if end < 0 else min(end, offset + 2000)]
-
-
-def _said_by(piece: Piece, trace: traceback.Trace | None) -> str:
-    """Return an exception's text; the source line that raised it where it has none."""
-    if ":" in piece.text or trace is None or trace.source is None:
-        return piece.text
-    return f"{piece.text.strip()}: {trace.source.text.strip()}"

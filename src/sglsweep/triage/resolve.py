@@ -12,7 +12,8 @@ from sglsweep.verdict import Phase, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sglsweep.triage.reading import Event, Reading
+    from sglsweep.triage.events import Event
+    from sglsweep.triage.reading import Reading
 
 WINDOW_S = 10
 """Events of all ranks this close to the first one are one failure."""

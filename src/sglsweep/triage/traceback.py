@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from sglsweep.triage.record import Piece
+if TYPE_CHECKING:
+    from sglsweep.triage.record import Piece
 
 HEAD = "Traceback (most recent call last)"
 CHAIN = (
@@ -35,7 +37,8 @@ _EXCEPTION = re.compile(
     re.DOTALL,
 )
 _MAIN = re.compile(
-    r"(?:launch_server\.py|/bin/sglang|sglang/cli/\w+\.py|<frozen runpy>|<string>|multiprocessing/spawn\.py|bench_\w+\.py):"
+    r"(?:launch_server\.py|/bin/sglang|sglang/cli/\w+\.py|<frozen runpy>|<string>"
+    r"|multiprocessing/spawn\.py|bench_\w+\.py):"
     r"(?:<module>|_run_module_as_main|_run_code|spawn_main|main)$",
     re.MULTILINE,
 )
@@ -65,7 +68,6 @@ class Trace:
     is_ignored: bool = False
     section: int = 0
     last_line: int = 0
-    is_open: bool = True
     frames: list[str] = field(default_factory=list)
     exceptions: list[tuple[int, Piece]] = field(default_factory=list)
     source: Piece | None = None
@@ -85,7 +87,6 @@ class Trace:
         if not match or match[3] is None:
             return False
         self.last_line = piece.line
-        self.is_open = True
         if len(self.frames) < MAX_FRAMES:
             self.frames.append(f"{match[1]}:{match[3]}")
         if not self.is_fatal and not self.is_ignored and self._is_the_end_of_a_process():
@@ -100,11 +101,14 @@ class Trace:
             and self.head.text.startswith(HEAD)
         )
 
+    def has_ended_at(self, piece: Piece) -> bool:
+        """Say whether this very piece is the exception that ended it."""
+        return bool(self.exceptions) and self.exceptions[-1][1] is piece
+
     def end_section(self, piece: Piece) -> None:
         """Take the line that ends a section."""
         self.exceptions.append((self.section, piece))
         self.last_line = piece.line
-        self.is_open = False
 
 
 def is_dump_frame(text: str) -> bool:
