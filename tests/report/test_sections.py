@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -18,11 +18,14 @@ from sglsweep.report.grid import fold
 from sglsweep.report.launches import Change, flags_of, setting_text
 from sglsweep.report.machine import gpu_words
 from sglsweep.report.numbers import duration
+from sglsweep.report.view import view_of
 from sglsweep.report.words import back_options, remedy_options
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from sglsweep.attempt import Outcome
+    from pathlib import Path
+
+    from sglsweep.attempt import Attempt, Outcome
     from sglsweep.matrix import Value
     from sglsweep.report.view import RunView
 
@@ -250,3 +253,24 @@ def test_a_question_that_failed_is_not_taken_for_a_machine_without_gpus() -> Non
     assert gpu_words({"gpus": None, "errors": {"gpus": "no answer in 20 s"}}) == ()
     assert gpu_words({"gpus": [], "errors": {}}) == ("No GPU: everything ran on the CPU",)
     assert gpu_words({}) == ()
+
+
+def test_cells_left_out_for_one_reason_are_told_together(tmp_path: Path) -> None:
+    class Stored:
+        folder = tmp_path
+        facts: ClassVar = {
+            "equal": [
+                {"because": "the same launch as attempt 3", "cell": {"a": 1}},
+                {"because": "the same launch as attempt 3", "cell": {"a": 2}, "count": 4},
+                {"because": "the same launch as attempt 5", "cell": {"a": 3}},
+            ]
+        }
+
+        def history(self) -> tuple[Outcome, ...]:
+            return ()
+
+        def open_attempts(self) -> tuple[Attempt, ...]:
+            return ()
+
+    left_out = view_of(Stored()).left_out
+    assert [(e.count, e.what) for e in left_out] == [(5, ""), (1, "a=3")]

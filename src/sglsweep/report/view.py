@@ -19,7 +19,7 @@ What the loop records in run.json (`Journal.record`) and this reads; each may be
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -199,11 +199,11 @@ def view_of(stored: StoredRun) -> RunView:
     """Read a stored run."""
     facts = stored.facts
     outcomes = stored.history()
-    left_out = [
+    left_out = _merged(
         _left_out(kind, entry)
         for kind in ("excluded", "refused", "equal")
         for entry in _objects(facts.get(kind))
-    ]
+    )
     return RunView(
         run=stored.folder.resolve().name,
         name=str(facts.get("name") or stored.folder.resolve().name),
@@ -212,7 +212,7 @@ def view_of(stored: StoredRun) -> RunView:
         running=stored.open_attempts(),
         axes=_axes(facts.get("axes"), outcomes),
         cells=_whole(facts.get("cells")),
-        left_out=tuple(left_out),
+        left_out=left_out,
         goals=_texts(facts.get("goal")),
         budget=_object(facts.get("budget")),
         need={k: n for k, v in _object(facts.get("need")).items() if (n := _whole(v))},
@@ -255,6 +255,21 @@ def _left_out(kind: str, entry: Mapping[str, object]) -> LeftOut:
         because=str(entry.get("because") or entry.get("why") or "no reason given"),
         count=_whole(entry.get("count")) or 1,
         what=words,
+    )
+
+
+def _merged(entries: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
+    """Put entries of one reason together; what they were is told only where it is one thing."""
+    found: dict[tuple[str, str], list[LeftOut]] = {}
+    for entry in entries:
+        found.setdefault((entry.kind, entry.because), []).append(entry)
+    return tuple(
+        replace(
+            same[0],
+            count=sum(entry.count for entry in same),
+            what=same[0].what if len({entry.what for entry in same}) == 1 else "",
+        )
+        for same in found.values()
     )
 
 

@@ -264,10 +264,13 @@ def _nothing_known(run: RunView) -> Line:
     if not run.outcomes:
         return ("No attempt has ended yet.",)
     silent = joined([(f"{o.attempt.number} {o.verdict.value}",) for o in run.outcomes[-5:]])
+    last = run.outcomes[-1]
+    why = last.end.detail or last.diagnosis.next_step
     return (
         Strong("Nothing is known."),
         f" {numbers(run.outcomes).capitalize()} ended without a word on any flag: ",
         *silent,
+        *((". The last one: ", *prose(why.rstrip("."), limit=300)) if why else ()),
         ".",
     )
 
