@@ -58,6 +58,8 @@ class SshHost:
         self._lock = threading.RLock()
         self._link: Link | None = None
         self._sftp: paramiko.SFTPClient | None = None
+        # paramiko's SFTP client drops answers that another thread waits for.
+        self._sftp_turn = threading.Lock()
         self._has_sftp = True
         self._was_up = False
         self._home: PurePosixPath | None = None
@@ -168,24 +170,34 @@ class SshHost:
         if sftp is None:
             return self._read_by_command(link, path, offset, limit)
         try:
-            about = sftp.stat(str(path))
-            if about.st_mode is not None and stat.S_ISDIR(about.st_mode):
-                raise cannot_read(self.name, path, "is a directory")
-            # Files of /proc have no size and yet something to read.
-            rest = min(limit, about.st_size - offset) if about.st_size else limit
-            if rest > _BULK_BYTES:
-                return self._read_by_command(link, path, offset, rest)
-            if rest <= 0:
-                return b""
-            with sftp.open(str(path), "rb") as file:
-                file.seek(offset)
-                return file.read(rest)
+            with self._sftp_turn:
+                found = self._read_over(sftp, path, offset, limit)
+            if isinstance(found, bytes):
+                return found
+            return self._read_by_command(link, path, offset, found)
         except FileNotFoundError:
             return b""
         except OSError as error:
             if _is_of_link(sftp, error):
                 raise
             raise cannot_read(self.name, path, str(error.strerror or error)) from error
+
+    def _read_over(
+        self, sftp: paramiko.SFTPClient, path: PurePosixPath, offset: int, limit: int
+    ) -> bytes | int:
+        """Return what is wanted, or only its size where that is too much for this way."""
+        about = sftp.stat(str(path))
+        if about.st_mode is not None and stat.S_ISDIR(about.st_mode):
+            raise cannot_read(self.name, path, "is a directory")
+        # Files of /proc have no size and yet something to read.
+        rest = min(limit, about.st_size - offset) if about.st_size else limit
+        if about.st_size and rest > _BULK_BYTES:
+            return rest
+        if rest <= 0:
+            return b""
+        with sftp.open(str(path), "rb") as file:
+            file.seek(offset)
+            return file.read(rest)
 
     def _read_by_command(self, link: Link, path: PurePosixPath, offset: int, limit: int) -> bytes:
         argv = ["/bin/sh", "-c", _READ, "sh", str(path), str(offset + 1), str(limit)]
@@ -201,12 +213,13 @@ class SshHost:
             self._write_by_command(link, path, temporary, content, mode)
             return
         try:
-            self._write_over(sftp, temporary, content, mode)
-            sftp.posix_rename(str(temporary), str(path))
+            with self._sftp_turn:
+                self._write_over(sftp, temporary, content, mode)
+                sftp.posix_rename(str(temporary), str(path))
         except OSError as error:
             if _is_of_link(sftp, error):
                 raise
-            with contextlib.suppress(OSError):
+            with self._sftp_turn, contextlib.suppress(OSError):
                 sftp.remove(str(temporary))
             raise cannot_write(self.name, path, str(error.strerror or error)) from error
 

@@ -33,7 +33,9 @@ def no_answer(target: SshTarget, hop: Hop, error: Exception) -> HostUnreachable:
             f"{target.name}: {where} refuses the connection",
             next_step="Check the port, and that sshd runs there.",
         )
-    if isinstance(error, TimeoutError):
+    if isinstance(error, paramiko.ChannelException):
+        said = f"cannot be reached from the machine before it: {error.text}"
+    elif isinstance(error, TimeoutError):
         said = f"does not answer within {target.connect_timeout_s:g} s"
     else:
         said = f"does not speak SSH with us: {str(error) or type(error).__name__}"
@@ -51,6 +53,7 @@ class Login:
         self._hop = hop
         self._transport = transport
         self._tried: list[str] = []
+        self._allowed: list[str] = []
         self._password = os.environ.get(target.password_env or "") or None
         self._passphrase = os.environ.get(target.passphrase_env or "") or self._password
 
@@ -62,17 +65,17 @@ class Login:
             HostUnreachable: the connection broke meanwhile.
         """
         try:
-            allowed = self._ask_what_is_allowed()
-            if allowed and not self._with_keys(allowed) and not self._with_password(allowed):
-                self._refuse(allowed)
+            self._allowed = self._ask_what_is_allowed()
+            if self._allowed and not self._with_keys() and not self._with_password():
+                self._refuse()
         except paramiko.AuthenticationException as error:
             self._tried.append(f"then the host ended it: {error}")
-            self._refuse([])
+            self._refuse()
         except (OSError, EOFError, paramiko.SSHException) as error:
             if self._tried:
                 # sshd hangs up after MaxAuthTries, six keys by default.
                 self._tried.append("then the host hung up")
-                self._refuse([])
+                self._refuse()
             raise no_answer(self._target, self._hop, error) from error
 
     def _ask_what_is_allowed(self) -> list[str]:
@@ -83,20 +86,22 @@ class Login:
             return list(error.allowed_types)
         return []
 
-    def _with_keys(self, allowed: list[str]) -> bool:
-        if "publickey" not in allowed:
+    def _with_keys(self) -> bool:
+        if "publickey" not in self._allowed:
             return False
         with contextlib.closing(paramiko.Agent()) as agent:
             for what, key in self._keys(agent):
                 self._tried.append(what)
                 try:
-                    if not self._transport.auth_publickey(self._hop.user, key):
-                        return True
+                    # What is left to do, where a key alone is not enough for the host.
+                    self._allowed = self._transport.auth_publickey(self._hop.user, key)
                 except paramiko.BadAuthenticationType:
                     raise
                 except paramiko.AuthenticationException:
                     if not self._transport.is_active():
                         raise
+                else:
+                    return not self._allowed
         return False
 
     def _keys(self, agent: paramiko.Agent) -> Iterator[tuple[str, paramiko.PKey]]:
@@ -127,9 +132,9 @@ class Login:
             self._tried.append(f"key file {file} ({type(error).__name__})")
         return None
 
-    def _with_password(self, allowed: list[str]) -> bool:
+    def _with_password(self) -> bool:
         methods = {"password", "keyboard-interactive"}
-        if self._password is None or not methods.intersection(allowed):
+        if self._password is None or not methods.intersection(self._allowed):
             return False
         self._tried.append(f"password of ${self._target.password_env}")
         try:
@@ -137,9 +142,9 @@ class Login:
         except paramiko.AuthenticationException:
             return False
 
-    def _refuse(self, allowed: list[str]) -> NoReturn:
+    def _refuse(self) -> NoReturn:
         tried = "; ".join(self._tried) or "nothing: there is no agent and no key file"
-        takes = f"; the host takes {', '.join(allowed)}" if allowed else ""
+        takes = f"; the host takes {', '.join(self._allowed)}" if self._allowed else ""
         raise HostError(
             f"{self._target.name}: {self._hop} let us in with none of these: {tried}{takes}",
             next_step="Set `key:` in hosts.yaml (or IdentityFile with IdentitiesOnly in "

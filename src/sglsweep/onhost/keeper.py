@@ -36,6 +36,7 @@ EXIT_OK, EXIT_LEFT, EXIT_USAGE, EXIT_PORT_TAKEN, EXIT_NOT_STARTED = 0, 1, 2, 4, 
 
 TICK_S = 0.05
 BEAT_S = 1.0
+BEATS_PER_LOOK = 5
 GPU_PERIOD_S = 5.0
 # The grace of `docs/keeper.md`; a stop request may carry its own.
 PARENT_GRACE_S = 15.0
@@ -404,20 +405,26 @@ class Tree:
         self.lock = threading.Lock()
         self._foreign: Dict[int, int] = {}
 
-    def look(self) -> List[Proc]:
-        """Return every living process of ours."""
+    def look(self, is_thorough: bool = True) -> List[Proc]:  # noqa: FBT001, FBT002 - this file's
+        """Return every living process of ours.
+
+        A machine with hundreds of cores has thousands of kernel threads: a look that is not
+        thorough passes over pids that were foreign, though one may have been given out again.
+        """
         with self.lock:
             helpers = set(self.helpers)
             pids = all_pids()
+        passed = {} if is_thorough else {p: self._foreign[p] for p in pids if p in self._foreign}
         table: Dict[int, Proc] = {}
         for pid in pids:
-            proc = read_proc(pid)
+            proc = None if pid in passed else read_proc(pid)
             if proc is not None and pid not in helpers:
                 table[pid] = proc
         ours = {pid for pid, proc in table.items() if self._is_ours(proc)}
         self._add_descendants(ours, table)
         self.known = {pid: table[pid].start for pid in ours}
-        self._foreign = {pid: proc.start for pid, proc in table.items() if pid not in ours}
+        foreign = {pid: proc.start for pid, proc in table.items() if pid not in ours}
+        self._foreign = {**passed, **foreign}
         self._reap(table)
         return [table[pid] for pid in sorted(ours) if table[pid].is_alive]
 
@@ -911,7 +918,7 @@ class Ending:
         alive = self._tree.look()
         while alive and time.monotonic() < until:
             self._pause()
-            alive = self._tree.look()
+            alive = self._tree.look(is_thorough=False) or self._tree.look()
         return alive
 
     def _wait_for_parent(self, parent: Proc, graces: Graces) -> List[Proc]:
@@ -923,7 +930,7 @@ class Ending:
                 until = min(until, time.monotonic() + graces.orphan_s)
                 return self._wait(until - time.monotonic())
             self._pause()
-            alive = self._tree.look()
+            alive = self._tree.look(is_thorough=False) or self._tree.look()
         return alive
 
     def _note(self, name: str, to: str, procs: List[Proc]) -> None:
@@ -1059,6 +1066,7 @@ class Keeper:
         self._stop_ask: Optional[Json] = None
         self._unwritten: Dict[int, Json] = {}
         self._beat_due = 0.0
+        self._beats = 0
         self._pump: Optional[int] = None
 
     def start(self) -> None:
@@ -1158,7 +1166,8 @@ class Keeper:
 
     def beat(self) -> None:
         """Look at everything and write `state.json`."""
-        procs = self.tree.look()
+        self._beats += 1
+        procs = self.tree.look(is_thorough=self._beats % BEATS_PER_LOOK == 0)
         self.state.update(
             processes=[describe(proc, self.secrets.redact) for proc in procs[:MAX_LISTED]],
             listener=self.find_listener(procs),
@@ -1241,7 +1250,7 @@ class Keeper:
         if ask.get("do") == "stop":
             self._stop_ask = ask
         elif ask.get("do") == "http":
-            self._http_listener = self.find_listener(self.tree.look())
+            self._http_listener = self.find_listener(self.tree.look(is_thorough=False))
             address = (self._http_listener or {}).get("address") or "127.0.0.1"
             reached = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(address, address)
             try:
@@ -1263,7 +1272,7 @@ class Keeper:
 
     def _finish_http(self) -> None:
         assert self._http is not None
-        before, after = self._http_listener, self.find_listener(self.tree.look())
+        before, after = self._http_listener, self.find_listener(self.tree.look(is_thorough=False))
         if before and after and before["pid"] != after["pid"]:
             after["is_ours"] = False
         self._answer({"listener": after or before, "responses": self._http.responses})
@@ -1295,7 +1304,7 @@ class Keeper:
 
     def _let_orphans_go(self, limit_s: float) -> None:
         until = time.monotonic() + limit_s
-        while self.tree.look() and time.monotonic() < until:
+        while self.tree.look(is_thorough=False) and time.monotonic() < until:
             self._pause()
 
     def _pause(self) -> None:
