@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from dataclasses import dataclass, field
@@ -202,10 +203,7 @@ def _python(build: Build, cwd: str | None, fallback: str) -> str:
 
 
 def _workdir(host: Host, config: HostConfig) -> PurePosixPath:
-    home = host.home()
-    if config.workdir is None:
-        return home / ".sglsweep"
-    return home / str(config.workdir).removeprefix("~/")
+    return host.home() / str(config.workdir).removeprefix("~/")
 
 
 def _facts(host: Host, python: str, pythons: Mapping[str, str], sweep: Sweep) -> dict[str, object]:
@@ -219,7 +217,27 @@ def _facts(host: Host, python: str, pythons: Mapping[str, str], sweep: Sweep) ->
         name: probe_facts(host, python, ["--model", model.target]).get("model")
         for name, model in sweep.models.items()
     }
-    return {**machine, "builds": builds, "models": models}
+    return {
+        **machine,
+        "builds": builds,
+        "models": models,
+        "fingerprint": _fingerprint(machine, builds, models),
+    }
+
+
+def _fingerprint(machine: Mapping[str, object], *parts: object) -> str:
+    """Return four hex digits over what decides outcomes: driver, kernel, GPUs, builds, models."""
+    gpus = machine.get("gpus")
+    found = gpus if isinstance(gpus, list) else []
+    cards = [_steady(gpu) for gpu in found if isinstance(gpu, dict)]
+    decisive = [machine.get("kernel"), machine.get("driver"), cards, *parts]
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:4]
+
+
+def _steady(gpu: Mapping[str, object]) -> dict[str, object]:
+    """Keep of a GPU what does not change from minute to minute."""
+    names = ("name", "memory_total_mib", "compute_capability", "power_limit_w", "uuid")
+    return {name: gpu.get(name) for name in names}
 
 
 def _json(text: bytes) -> dict[str, object] | None:

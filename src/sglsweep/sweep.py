@@ -198,7 +198,7 @@ def site_for(sweeping: Sweeping) -> Site:
         limits=phase_limits.load({str(phase): s for phase, s in sweep.limits.items()}),
         clock=sweeping.clock,
         listener=sweeping.listener,
-        secrets=sweep.secrets,
+        secrets={**ground.config.secrets, **sweep.secrets},
         cwd=ground.cwd,
         probe=_probe_settings(sweep),
     )
@@ -267,5 +267,6 @@ def _world(ground: Ground) -> str | None:
 
 def tell_notes(sweeping: Sweeping) -> None:
     """Tell what the file asks for in vain."""
-    for note in (*sweeping.ground.sweep.unsupported, *sweeping.ground.expanded.notes):
+    ground = sweeping.ground
+    for note in (*ground.config.unsupported, *ground.sweep.unsupported, *ground.expanded.notes):
         sweeping.listener.tell(Note(text=f"note: {note.where}: {note.text}"))

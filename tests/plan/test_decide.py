@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +10,9 @@ from sglsweep.matrix import Axis, Cell, Cells, Value
 from sglsweep.plan.decide import FRACTION, Auto, Budget, Question, decide
 from sglsweep.plan.strategy import Evidence, Finish, Launch
 from sglsweep.verdict import Phase, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 AXES = (Axis("attention-backend", (None, "triton")), Axis("disable-cuda-graph", (None, True)))
 CELLS = Cells(AXES, ((0, 0), (0, 1), (1, 0), (1, 1)))
@@ -39,7 +42,7 @@ def outcome(number: int, values: dict[str, Value], verdict: Verdict) -> Outcome:
         port=30000,
         why="because",
         started_at="2026-11-29T10:00:00Z",
-        keeper_dir="/tmp/x",
+        keeper_dir="/home/me/.sglsweep/runs/x/0001",
     )
     diagnosis = Diagnosis(verdict=verdict, phase=Phase.DECODE, cause=None)
     return Outcome(attempt=attempt, end=End(kind=EndKind.EXITED), diagnosis=diagnosis)
