@@ -106,7 +106,7 @@ def launched(
     """Start a stand-in in its own session; whatever is left of it is killed at the end."""
     port = free_port()
     log_file = folder / "log"
-    own = ["--world", str(world), "--time-scale", "0.01", "--ranks", str(ranks)]
+    own = ["--world", str(world), "--time-scale", "0.004", "--ranks", str(ranks)]
     model = ["--model-path", "made/up", "--tp", str(ranks), "--port", str(port)]
     with log_file.open("wb") as log:
         process = subprocess.Popen(

@@ -129,7 +129,8 @@ def test_dying_at_a_step_waits_for_that_request(tmp_path: Path) -> None:
 
 
 def test_lingering_makes_the_end_take_65_seconds_of_the_story(tmp_path: Path) -> None:
-    with launched(tmp_path, *SERVES, "--mischief", "lingers") as standin:
+    words = ("--mischief", "lingers", "--time-scale", "0.01")
+    with launched(tmp_path, *SERVES, *words) as standin:
         standin.await_line(READY)
         began = time.monotonic()
         standin.process.terminate()

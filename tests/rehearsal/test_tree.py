@@ -107,7 +107,7 @@ def test_a_killed_parent_takes_its_ranks_with_it(tmp_path: Path) -> None:
 
 def test_a_launch_of_eight_ranks_takes_about_a_second_at_a_hundredth(tmp_path: Path) -> None:
     began = time.monotonic()
-    with launched(tmp_path, *SERVES, ranks=8) as standin:
+    with launched(tmp_path, *SERVES, "--time-scale", "0.01", ranks=8) as standin:
         standin.await_line(READY)
         assert standin.generate(range(20), temperature=1.0)
     assert time.monotonic() - began < 8  # 1.1 s on a quiet machine of two cores

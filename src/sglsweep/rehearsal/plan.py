@@ -70,6 +70,8 @@ def decide(settings: Settings, environment: Mapping[str, str]) -> Plan:
     extra = settings.extras[world.rules.index(rule)] if rule else None
     mischief = (*settings.mischief, *(extra.mischief if extra else ()))
     truth, failure, at = _fate(truth, mischief, extra.shows if extra else "")
+    if failure is not None:
+        truth, failure = _explained(truth, failure, stage.sglang_version, environment)
     args = resolve(arguments, effective, stage)
     sizes = graph_sizes(args, int(str(args["max_running_requests"] or 2048)))
     cause = failure.cause[0] if failure else ""
@@ -104,3 +106,17 @@ def _fate(
     if failure is not None and failure.kind == "garbage":
         truth = replace(truth, phase=Phase.DECODE)
     return truth, failure, failure.at if failure else ""
+
+
+def _explained(
+    truth: Truth, failure: Failure, version: str, environment: Mapping[str, str]
+) -> tuple[Truth, Failure]:
+    """Let SGLang's aids have their effect: the NaN check of 0.5.23, and blocking launches."""
+    checks_nan = environment.get("SGLANG_ENABLE_NAN_LOGITS_CHECK") == "1" and version != "0.5.9"
+    if truth.verdict is Verdict.NAN_IN_PROBS and checks_nan:
+        # The check looks at greedy requests too, so the warm-up is as far as it gets.
+        checked = replace(truth, phase=Phase.WARMUP, cause="nan-logits")
+        return checked, failure_for(checked) or failure
+    if environment.get("CUDA_LAUNCH_BLOCKING") == "1":
+        return truth, replace(failure, is_async=False)
+    return truth, failure

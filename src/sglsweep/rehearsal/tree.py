@@ -190,10 +190,12 @@ class Tree:
         if not alive:
             self._log.say("linger-none")
             return
-        for child in alive:
-            self._log.say("linger-pyspy", pid=child.pid)
-        self._log.say("linger-wait")
-        self._log.clock.sleep(_COREDUMP_STORY_S)
+        if os.environ.get("SGLANG_PYSPY_DUMP_BEFORE_CRASH") != "0":
+            for child in alive:
+                self._log.say("linger-pyspy", pid=child.pid)
+        if os.environ.get("SGLANG_CUDA_COREDUMP_BEFORE_CRASH") != "0":
+            self._log.say("linger-wait")
+            self._log.clock.sleep(_COREDUMP_STORY_S)
 
     def _die_of_lost(self, child: Child) -> Never:
         """End because a child vanished without a word while starting up."""
