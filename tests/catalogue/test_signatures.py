@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
-from triage.cases import cases
 
 from sglsweep import catalogue
 from sglsweep.catalogue import Role, Signature, Site
 from sglsweep.catalogue.loader import compile_content
 from sglsweep.triage.signature import best, holds
 from sglsweep.verdict import Phase
+from triage.cases import cases
 
 KNOWN = catalogue.load()
 ENTRIES = list(KNOWN.signatures.values())
@@ -87,9 +87,7 @@ def test_pattern_does_not_stall_on_a_hostile_line(entry: Signature) -> None:
         assert time.process_time() - started < BUDGET_S
 
 
-@pytest.mark.parametrize(
-    "entry", [s for s in ENTRIES if s.role is Role.CAUSE], ids=lambda s: s.id
-)
+@pytest.mark.parametrize("entry", [s for s in ENTRIES if s.role is Role.CAUSE], ids=lambda s: s.id)
 def test_cause_has_a_case_file(entry: Signature) -> None:
     assert any(case.head["cause"] == entry.id for case in CASES)
 

@@ -13,7 +13,8 @@
     # ---
     the log, byte for byte
 
-`SGLSWEEP_BLESS=1 pytest tests/triage/test_cases.py` writes today's answers into the heads. Read the diff.
+`SGLSWEEP_BLESS=1 pytest tests/triage/test_cases.py` writes today's answers into the heads.
+Read the diff.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 import pytest
-from triage.cases import EVIDENCE, HEALTHY, LogCase, cases, marked, write_case
 
 from sglsweep import catalogue
 from sglsweep.triage.ending import Ending
 from sglsweep.triage.follow import Follower
 from sglsweep.verdict import Phase, Verdict
+from triage.cases import EVIDENCE, HEALTHY, LogCase, cases, marked, write_case
 
 CASES = cases()
 
@@ -31,7 +31,7 @@ def test_head_says_what_can_be_checked(case: LogCase) -> None:
     assert head["source"]
     assert Verdict(head["verdict"])
     assert Phase(head["phase"])
-    if head["verdict"] not in HEALTHY and head["cause"] not in {"killed-sigterm"}:
+    if head["verdict"] not in HEALTHY and head["cause"] != "killed-sigterm":
         assert "line-text" in head or "exit-status" in head or "silence-s" in head
 
 

@@ -84,7 +84,8 @@ def test_a_line_number_is_inside_the_log(log: bytes) -> None:
 @given(LOGS)
 def test_a_crash_at_the_end_is_never_called_serving(log: bytes) -> None:
     crash = (
-        b"\n[2026-02-10 11:00:00 TP3] Scheduler hit an exception: Traceback (most recent call last):\n"
+        b"\n[2026-02-10 11:00:00 TP3] Scheduler hit an exception: "
+        b"Traceback (most recent call last):\n"
         b'  File "/x/srt/managers/scheduler.py", line 3, in run_scheduler_process\n'
         b"ZeroDivisionError: division by zero\n"
         b"\n[2026-02-10 11:00:00] Received sigquit from a child process.\n"

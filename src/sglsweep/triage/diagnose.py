@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.attempt import Blame, Diagnosis, KnownIssue, Suspect
 from sglsweep.catalogue.signature import Role, Tier, compiled
-from sglsweep.triage import metrics, resolve
+from sglsweep.triage import metrics, resolve, unfailed
 from sglsweep.triage.effective import changes
 from sglsweep.triage.ending import Ending
 from sglsweep.triage.milestones import milestones
@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 22
 MAX_EVIDENCE = 2000
-QUIET_S: Mapping[Phase, float] = {
-    Phase.START: 120, Phase.ARGS: 120, Phase.DIST_INIT: 180, Phase.WEIGHTS: 300, Phase.WEIGHTS_DONE: 300,
-    Phase.KV_CACHE: 300, Phase.GRAPH_CAPTURE: 300, Phase.GRAPH_CAPTURE_DONE: 300, Phase.WARMUP: 660,
-}  # fmt: skip
-"""Seconds of silence that are a hang where nobody looks for life signs; an idle server is silent."""
-QUIET_COMPILING_S = 1500.0
 
 
 def diagnose(log: bytes, catalogue: Catalogue, *, ending: Ending | None = None) -> Diagnosis:
@@ -56,7 +50,7 @@ def explain(
     choice = resolve.choose(done)
     event = choice.cause
     if event is None:
-        diagnosis = _without_failure(done, ending or Ending())
+        diagnosis = unfailed.conclude(done, ending or Ending())
     else:
         diagnosis = _failure(done, event, catalogue, ending or Ending(), choice.first_fatal)
     return _completed(diagnosis, done, catalogue, has_failed=event is not None), choice
@@ -78,103 +72,6 @@ def _completed(
         metrics=metrics.summary(reading.numbers),
         catalogue=catalogue.version,
     )
-
-
-# -- nothing failed ------------------------------------------------------------------------------
-
-
-def _without_failure(reading: Reading, ending: Ending) -> Diagnosis:
-    progress, phase = reading.progress, reading.progress.phase
-    if _serves(reading):
-        status = _status(ending)
-        if status in {-9, -6, -11} and not reading.stop_line:
-            return _by_status(status, phase)
-        return Diagnosis(
-            verdict=Verdict.SERVING, phase=phase, cause="serving",
-            line=progress.ready_line or progress.first_decode or progress.last_request,
-            evidence="The server is fired up and ready to roll!" if progress.ready_line else "",
-            confidence="high" if progress.ready_line and progress.has_answer else "medium",
-            next_step="Probe it: two prompts at once, a prompt twice, a long prompt, more than 40 decode steps.",
-        )  # fmt: skip
-    if reading.stop_line:
-        return Diagnosis(
-            verdict=Verdict.KILLED, phase=phase, cause="killed-sigterm", line=reading.stop_line,
-            evidence="SIGTERM received", confidence="medium",
-            next_step="Something outside ended the server before it was ready; look at who sent SIGTERM.",
-        )  # fmt: skip
-    if hang := _silence(reading, ending, phase):
-        return hang
-    status = _status(ending)
-    if status is not None and status != 0:
-        return _by_status(status, phase)
-    if progress.captured:
-        return Diagnosis(
-            verdict=Verdict.GRAPH_CAPTURE_OK, phase=phase, cause="graph-capture-ok",
-            line=progress.first.get(Phase.GRAPH_CAPTURE_DONE),
-            next_step="Graphs are captured; a decode has still to prove the launch.",
-        )  # fmt: skip
-    return Diagnosis(
-        verdict=Verdict.INCOMPLETE, phase=phase, cause=None, confidence="medium",
-        next_step="The log ends early without a failure; give the whole log, --exit-status or --silence-s.",
-    )  # fmt: skip
-
-
-def _serves(reading: Reading) -> bool:
-    """Ready without an excuse, or requests that were handled."""
-    progress = reading.progress
-    if progress.ready_line and not reading.skips_warmup:
-        return True
-    if progress.has_answer and (progress.first_prefill or progress.first_decode):
-        return True
-    return bool(progress.first_decode)
-
-
-def _status(ending: Ending) -> int | None:
-    status = ending.exit_status
-    if status is not None and status > 128:  # noqa: PLR2004 - a shell's 128+N
-        return 128 - status
-    return status
-
-
-def _by_status(status: int, phase: Phase) -> Diagnosis:
-    """Say what an exit status alone tells about a log without a failure."""
-    verdict, cause, step = _STATUSES.get(status, (Verdict.CRASH, "exit-status", ""))
-    return Diagnosis(
-        verdict=verdict, phase=phase, cause=cause, evidence=f"exit status {status}", confidence="low",
-        next_step=step or "The log names no error; look at the output before it was redirected, and at dmesg.",
-    )  # fmt: skip
-
-
-_STATUSES = {
-    2: (Verdict.BAD_CONFIG, "argparse-exit", "Exit status 2 is a refused argument; its text is missing in this log."),
-    -2: (Verdict.KILLED, "killed-sigint", "It was interrupted before it was ready."),
-    -6: (Verdict.CRASH, "native-abort", "A process aborted without a word; run it with a core dump or PYTHONFAULTHANDLER=1."),
-    -9: (Verdict.KILLED, "killed-sigkill", "Nothing in the log says why: look at `dmesg -T | grep -i oom` and at who else may kill it."),
-    -11: (Verdict.CRASH, "segfault", "A native crash without a word; run it with PYTHONFAULTHANDLER=1 or a core dump."),
-    -15: (Verdict.KILLED, "killed-sigterm", "Something outside ended the server before it was ready."),
-}  # fmt: skip
-
-
-def _silence(reading: Reading, ending: Ending, phase: Phase) -> Diagnosis | None:
-    silence = ending.silence_s
-    if silence is None or reading.progress.is_other_node:
-        return None
-    limit = QUIET_COMPILING_S if reading.is_compiling else QUIET_S.get(phase)
-    if limit is None or silence < limit:
-        return None
-    raw = reading.pending.strip() or reading.last_raw
-    line = reading.lines + (1 if reading.pending.strip() else 0)
-    return Diagnosis(
-        verdict=Verdict.HANG, phase=phase, cause=f"silent-{phase.value}", line=line or None,
-        evidence=_last_state(raw), confidence="medium",
-        next_step=f"Silent for {silence:g} s in {phase.value}, where {limit:g} s is the limit: look at `py-spy dump`, "
-        "GPU power (100 % at low power is NCCL waiting) and disk reads.",
-    )  # fmt: skip
-
-
-def _last_state(raw: bytes) -> str:
-    text = raw.decode("utf-8", "replace").rstrip("\r\n")
-    return text.rsplit("\r", 1)[-1].strip()[-MAX_EVIDENCE:]
 
 
 # -- something failed ----------------------------------------------------------------------------
@@ -309,7 +206,7 @@ def _rank_of_others(reading: Reading, event: Event) -> str | None:
         for e in reading.events
         if e is not event
         and e.piece.line >= event.piece.line
-        and (e.is_fatal or e.signature and e.signature.role is Role.CASCADE)
+        and (e.is_fatal or (e.signature and e.signature.role is Role.CASCADE))
         and (e.signature is None or e.signature.tier in {Tier.SYMPTOM, Tier.TRACE})
     } - {None}
     return next(iter(others)) if len(others) == 1 else None

@@ -84,8 +84,7 @@ class Events:
     ) -> None:
         """Take a piece with the signatures whose literals it holds.
 
-        Args:
-            is_exception: it ends a traceback, or would if there were one.
+        `is_exception`: it ends a traceback, or would if there were one.
         """
         if trace is not None and trace.is_ignored:
             return

@@ -20,23 +20,26 @@ IMBALANCE_GB = 2.0
 _N = r"(-?[\d.]+)"
 _LOAD_BEGIN = re.compile(rf"oad weight begin\. avail mem={_N} GB")
 _LOAD_END = re.compile(
-    rf"oad weight end\.(?: elapsed={_N} s,)? type=(\w+),(?: dtype=([\w.]+),)?.*? avail mem={_N} GB(?:, mem usage={_N} GB)?"
+    rf"oad weight end\.(?: elapsed={_N} s,)? type=(\w+),(?: dtype=([\w.]+),)?.*?"
+    rf" avail mem={_N} GB(?:, mem usage={_N} GB)?"
 )
 _KV = re.compile(
     rf"KV Cache is allocated\.(?: dtype: ([\w.]+),)?(?: #tokens: (\d+),)? "
     rf"(?:K size: {_N} GB, V size: {_N} GB|KV size: {_N} GB)"
 )
 _KV_POST = re.compile(
-    rf"Post-capture KV sizing: KV cache allocated\. dtype: ([\w.]+), #tokens: (\d+), KV size: {_N} GB"
+    r"Post-capture KV sizing: KV cache allocated\. dtype: ([\w.]+), #tokens: (\d+),"
+    rf" KV size: {_N} GB"
 )
 _KV_DTYPE = re.compile(r"Using KV cache dtype: (\S+)")
 _POOL = re.compile(rf"emory pool end\. avail mem={_N} GB")
 _GRAPH_END = re.compile(
-    rf"Capture (?P<kind>[\w -]{{1,60}}?) end\..*?(?:Time elapsed: |elapsed=)(?P<s>[\d.]+) s"
-    rf"(?:.*?mem usage=(?P<gb>-?[\d.]+) GB)?(?:.*?avail mem=(?P<left>-?[\d.]+) GB)?"
+    r"Capture (?P<kind>[\w -]{1,60}?) end\..*?(?:Time elapsed: |elapsed=)(?P<s>[\d.]+) s"
+    r"(?:.*?mem usage=(?P<gb>-?[\d.]+) GB)?(?:.*?avail mem=(?P<left>-?[\d.]+) GB)?"
 )
 _SIZED = re.compile(
-    r"max_total_num_tokens=(\d+),.*?max_running_requests=(\d+), context_len=(\d+)(?:, available_[cg]pu_mem=(-?[\d.]+) GB)?"
+    r"max_total_num_tokens=(\d+),.*?max_running_requests=(\d+), context_len=(\d+)"
+    r"(?:, available_[cg]pu_mem=(-?[\d.]+) GB)?"
 )
 _TIMINGS = re.compile(r"Engine startup timings \(s\): (.*)")
 _TIMING = re.compile(r"(\w+)=(-?[\d.]+)")

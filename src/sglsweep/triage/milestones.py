@@ -50,7 +50,8 @@ MARKS: dict[str, Phase] = {
 
 PREFILL, DECODE = b"Prefill batch", b"Decode batch"
 ANSWER = re.compile(
-    rb'"POST /(?:generate|v1/(?:chat/)?completions|v1/responses|v1/messages|api/(?:chat|generate))\S* HTTP/[\d.]+" 200'
+    rb'"POST /(?:generate|v1/(?:chat/)?completions|v1/responses|v1/messages|api/(?:chat|generate))'
+    rb'\S* HTTP/[\d.]+" 200'
 )
 
 
@@ -133,8 +134,8 @@ class Progress:
     Attributes:
         first: phase -> line where it was first reached.
         begun, ended: capture kind -> rank -> how often.
-        ready_line, bind_error_line: 0 where not seen.
-        has_prefill, has_answer: a request other than the warm-up's was taken, was answered with 200.
+        ready_line, listening_line: 0 where not seen.
+        has_prefill, has_answer: a request after the warm-up's was taken, was answered with 200.
         last_request: line of the last handled request (a 200, a prefill, a decode).
         bars: {"weights": (done, total), "capture": (done, total)}.
     """
@@ -293,7 +294,7 @@ class Progress:
         self.reach(Phase.GRAPH_CAPTURE_DONE, line)
 
     def _pool_is_sized(self, line: int) -> None:
-        """The scheduler's last line before ready: captures are over, also where 0.3.6 ends them silently."""
+        """Close captures: this is the scheduler's last line; 0.3.6 ends them silently."""
         if self.is_capturing:
             self._close_captures()
             self.reach(Phase.GRAPH_CAPTURE_DONE, line)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from sglsweep.triage import effective, metrics, milestones, traceback
+from sglsweep.triage import effective, metrics, milestones, resolution_lines, traceback
 from sglsweep.triage.events import Events
 from sglsweep.triage.record import pieces
 from sglsweep.triage.signature import matcher
@@ -26,12 +26,22 @@ if TYPE_CHECKING:
 
 STOP_MARKS = ("SIGTERM received", "Signal SIGTERM received", "Gracefully exiting")
 ERRORS = ("Error: ", "Exception: ")
+VERSION_MARKS = (
+    "sglang version",
+    "sglang:v",
+    "sglang 0.",
+    "sglang==",
+    "sglang-0.",
+    "SGLang v",
+    "server_args=",
+)
 OTHER_NODE = "Dummy health check server"
 NO_WARMUP = re.compile(r"'?skip_server_warmup'?\s*[=:]\s*True")
 COMPILING_MARKS = (
-    "Running FlashInfer autotune", "Entering DeepGEMM JIT", "Try DeepGEMM JIT Compiling", "DeepGEMM warmup",
-    "Loading JIT ops", "flashinfer.jit", "[AutoTuner]", "JIT compil", "aiter] build", "start build [", "[aiter] start",
-    "Compiling DeepGEMM", "JIT Pre-Compile", "Building extension", "ninja: Entering directory",
+    "Running FlashInfer autotune", "Entering DeepGEMM JIT", "Try DeepGEMM JIT Compiling",
+    "DeepGEMM warmup", "Loading JIT ops", "flashinfer.jit", "[AutoTuner]", "JIT compil",
+    "aiter] build", "start build [", "[aiter] start", "Compiling DeepGEMM", "JIT Pre-Compile",
+    "Building extension", "ninja: Entering directory",
 )  # fmt: skip
 COMPILED_MARKS = (
     "FlashInfer autotune completed",
@@ -45,27 +55,26 @@ MARKS = tuple(
             *milestones.MARKS,
             *metrics.MARKS,
             *effective.MARKS,
-            *effective.LINE_MARKS,
+            *resolution_lines.LINE_MARKS,
             *traceback.MARKS,
             *STOP_MARKS,
             OTHER_NODE,
             *COMPILING_MARKS,
             *COMPILED_MARKS,
             *ERRORS,
-            "sglang version",
-            "lmsysorg/sglang:v",
-            "sglang 0.",
+            *VERSION_MARKS,
         )
     )
 )
 _BAR = re.compile(r"\|?\s(\d+)/(\d+) \[")
 _VERSION = re.compile(
-    r"(?:sglang(?: version|==|-)?[ :=v]{1,3}|lmsysorg/sglang:v|'version': ')(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)"
+    r"(?:[Ss][Gg][Ll]ang(?: [Vv]ersion)?[ :=v-]{1,3}|'version': ')"
+    r"(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)"
 )
 
 
 class Reading:
-    """What was read so far. `feed` takes bytes in any cut; `finished` is a copy with the last line."""
+    """What was read so far, fed in any cut; `finished` is a copy that has read the last line."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._matcher = matcher(catalogue, MARKS)
@@ -112,10 +121,10 @@ class Reading:
     def finished(self) -> Reading:
         """Return a copy in which the last line, which no newline ended, was read as well."""
         copy = self._copy()
-        if copy._rest:
-            block = bytes(copy._rest)
-            copy._rest.clear()
-            copy._read_block(block)
+        if copy._rest:  # noqa: SLF001 - a copy of itself
+            block = bytes(copy._rest)  # noqa: SLF001 - a copy of itself
+            copy._rest.clear()  # noqa: SLF001 - a copy of itself
+            copy._read_block(block)  # noqa: SLF001 - a copy of itself
         return copy
 
     @property
@@ -339,9 +348,9 @@ class Reading:
             self.skips_warmup = self.skips_warmup or bool(NO_WARMUP.search(piece.text))
         elif not marks.isdisjoint(effective.MARKS):
             self.resolution.read_command(piece.text)
-        if not marks.isdisjoint(effective.LINE_MARKS):
+        if not marks.isdisjoint(resolution_lines.LINE_MARKS):
             self.resolution.read_line(piece.text)
-        if self.version is None and ("sglang" in piece.text or "'version'" in piece.text):
+        if self.version is None and not marks.isdisjoint(VERSION_MARKS):
             match = _VERSION.search(piece.text)
             self.version = match[1] if match else None
 

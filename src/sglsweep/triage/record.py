@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a regular expression a line, each with its example
 """One raw line of a log as pieces of text, each with the time and rank it carries.
 
 Logs come wrapped: by docker, compose, Kubernetes, journald, MPI, Ray, srun, JSON shippers and
@@ -160,17 +161,25 @@ def _piece(line: int, shown: str, text: str, wrapper: str, stamp: str | None) ->
             text = shown
     header = _header(text)
     if header is None:
-        return Piece(line, shown.rstrip(), text.rstrip(), stamp, None, torch_rank, False, wrapper)
+        return Piece(line, shown.rstrip(), text.rstrip(), stamp, None, torch_rank, wrapper=wrapper)
     own_stamp, rank, end = header
     body = text[end:]
     if level := _LEVEL.match(body):
         body = body[level.end() :]
     return Piece(
-        line, shown.rstrip(), body.rstrip(), own_stamp or stamp, rank, torch_rank, True, wrapper
+        line,
+        shown.rstrip(),
+        body.rstrip(),
+        own_stamp or stamp,
+        rank,
+        torch_rank,
+        is_headed=True,
+        wrapper=wrapper,
     )
 
 
 def _header(text: str) -> tuple[str | None, str | None, int] | None:
+    """Return (time stamp, ranks, where the text begins) of a record's first line."""
     if match := _HEADER.match(text):
         return match["stamp"], match["ranks"].strip() or None, match.end()
     if match := _BARE_RANKS.match(text):
@@ -179,8 +188,5 @@ def _header(text: str) -> tuple[str | None, str | None, int] | None:
         return match["stamp"], match["ranks"], match.end()
     if match := _OLD_GPU.match(text):
         return None, f"TP{match['gpu']}", match.end()
-    if match := _ISO_LEVEL.match(text):
-        return None, None, match.end()
-    if match := _LEVEL.match(text):
-        return None, None, match.end()
-    return None
+    match = _ISO_LEVEL.match(text) or _LEVEL.match(text)
+    return (None, None, match.end()) if match else None

@@ -110,7 +110,7 @@ def _is_earlier(event: Event, best: Event) -> bool:
 
 
 def _before_cascade(alive: Sequence[Event], cascades: Sequence[Event]) -> Event | None:
-    """Without a fatal cause: what stands close to the first sign of a death, else the first of all."""
+    """Return, without a fatal cause, what stands close to the first sign of a death."""
     sign = _first(cascades)
     if sign is None:
         return _first(alive)
@@ -144,7 +144,7 @@ def _seconds(stamp: str | None) -> float | None:
 def _rank_of(
     event: Event, anchor: Event, verdicts: set[Verdict]
 ) -> tuple[int, bool, bool, int, int]:
-    """Closest to the root; raised, not only logged; earliest; a chain's innermost; first in the file."""
+    """Order: closest to the root; raised, not only logged; earliest; innermost; first."""
     is_aside = bool(verdicts) and not event.is_fatal and verdict_of(event) not in verdicts
     section = event.section if event.trace else 0
     return tier_of(event).order, is_aside, _is_later(event, anchor), section, event.piece.line

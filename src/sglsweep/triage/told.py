@@ -31,9 +31,8 @@ def told(
 ) -> str:
     """Return the text, ended by a newline.
 
-    Args:
-        context: line number -> text of the evidence line and its neighbours.
-        is_explained: list every candidate that lost, with the reason.
+    `context` holds the evidence line and its neighbours by line number; `is_explained` lists
+    every candidate that lost, with the reason.
     """
     lines = [f"{name}: {_headline(diagnosis)}", *_evidence(diagnosis, context)]
     lines += _why_not(choice, diagnosis) if not is_explained else _losers(choice)
@@ -59,7 +58,8 @@ def _headline(diagnosis: Diagnosis) -> str:
     )
     rank = f" on {diagnosis.rank}" if diagnosis.rank else ""
     version = f", SGLang {diagnosis.sglang_version}" if diagnosis.sglang_version else ""
-    return f"{diagnosis.verdict}{cause} in {diagnosis.phase}{rank}, confidence {diagnosis.confidence}{version}"
+    where = f"{diagnosis.verdict}{cause} in {diagnosis.phase}{rank}"
+    return f"{where}, confidence {diagnosis.confidence}{version}"
 
 
 def _evidence(diagnosis: Diagnosis, context: Mapping[int, str]) -> list[str]:
@@ -96,7 +96,8 @@ def _loser(candidate: Candidate) -> str:
     event = candidate.event
     name = event.signature.id if event.signature else "unknown"
     rank = f" {event.rank}" if event.rank else ""
-    return f"line {event.piece.line}{rank} [{name}] {candidate.lost}: {event.piece.text.strip()[:100]}"
+    text = event.piece.text.strip()[:100]
+    return f"line {event.piece.line}{rank} [{name}] {candidate.lost}: {text}"
 
 
 def _is_cascade(candidate: Candidate) -> bool:

@@ -74,8 +74,7 @@ class Traces:
     def follow(self, piece: Piece, marks: set[str], previous: Piece | None) -> Trace | None:
         """Return the traceback this piece belongs to.
 
-        Args:
-            previous: the piece before it: the record that a bare traceback explains.
+        `previous` is the piece before it: the record that a bare traceback explains.
         """
         self._forget(piece.line)
         if not marks.isdisjoint(traceback.CHAIN):
