@@ -65,13 +65,10 @@ def test_one_weak_rung_does_not_end_it() -> None:
 
 def test_the_best_rung_is_the_fastest_that_meets_the_objective() -> None:
     ladder = Ladder(TARGET, Traffic(rungs=(1, 8)))
-    numbers = {"ttft_p50_s": 0.1}
-    common = {"requests": 8, "numbers": numbers}
-    ladder.rungs = [
-        Rung(concurrency=1, tokens_per_s=100.0, meets_slo=True, **common),  # type: ignore[arg-type]
-        Rung(concurrency=8, tokens_per_s=400.0, meets_slo=False, **common),  # type: ignore[arg-type]
-    ]
-    assert ladder.best is ladder.rungs[0]
+    slow = Rung(concurrency=1, requests=8, tokens_per_s=100.0, numbers={}, meets_slo=True)
+    late = replace(slow, concurrency=8, tokens_per_s=400.0, meets_slo=False)
+    ladder.rungs = [slow, late]
+    assert ladder.best is slow
 
 
 def test_an_objective_is_judged_by_its_percentile() -> None:

@@ -248,6 +248,19 @@ def test_progress_of_a_bar_is_progress() -> None:
         assert isinstance(launch.waits(150), Continue)
 
 
+def test_a_launch_taken_over_late_is_not_called_silent_for_what_nobody_saw() -> None:
+    launch = Launch(now=1800.0)
+    launch.says("Loading safetensors checkpoint shards:  40%", phase=Phase.WEIGHTS)
+    assert isinstance(launch.waits(250), Continue)
+    assert isinstance(launch.waits(100), End)
+
+
+def test_a_starved_machine_is_slow_and_not_hung() -> None:
+    launch = Launch()
+    launch.says("server_args={}", phase=Phase.ARGS)
+    assert isinstance(launch.waits(290, each={"cpu_s": 0.08}), Continue)
+
+
 # -- caps --------------------------------------------------------------------------------------
 
 
