@@ -132,6 +132,9 @@ def test_a_server_with_sound_answers_is_recommended_before_a_suspect_one(
     best = best_serving(doubted(cpu_run, 2))
     assert best is not None
     assert best.attempt.number == 4
+    text = render(doubted(cpu_run, 2))
+    assert "Also serving" not in text
+    assert "- --context-length 1024`; **most answers suspect**" in text
 
 
 def test_the_faster_one_is_recommended_only_where_speed_is_the_goal(cpu_run: RunView) -> None:

@@ -18,6 +18,7 @@ from sglsweep.report.document import (
 from sglsweep.report.launches import value_text
 from sglsweep.report.numbers import listed
 from sglsweep.report.shown import holds
+from sglsweep.report.view import is_doubtful
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ def _counts(run: RunView, having: Sequence[Outcome]) -> tuple[Line, Line]:
     failed = [o for o in having if o not in run.serving]
     names = [o.diagnosis.cause or o.verdict.value for o in failed]
     causes = ", ".join(f"{names.count(n)} {n}" for n in dict.fromkeys(names))
-    return (str(len(served)),), (causes or "0",)
+    odd = sum(is_doubtful(o) for o in served)
+    doubt = f", {odd} of them suspect" if odd else ""
+    return (f"{len(served)}{doubt}",), (causes or "0",)
 
 
 def hypotheses(run: RunView) -> list[Block]:

@@ -93,9 +93,10 @@ def _serves(run: RunView, best: Outcome) -> list[Block]:
         *([] if is_map else _bullets("What made it serve", _what_made(run, best))),
         *_bullets("Before you rely on it", caveats(run, best)),
     ]
-    others = [o.attempt.number for o in run.serving if o not in run.repeats(best)]
-    if others:
-        blocks.append(Paragraph((f"Also serving: {listed(others)}, under What works.",)))
+    others = [o for o in run.serving if o not in run.repeats(best)]
+    sound = [o.attempt.number for o in others if not is_doubtful(o)]
+    if sound:
+        blocks.append(Paragraph((f"Also serving: {listed(sound)}, under What works.",)))
     if is_map:
         blocks += _bullets("Values that served in no attempt", _never_served(run))
     return blocks

@@ -13,7 +13,9 @@ from sglsweep.report.document import (
     Heading,
     Line,
     Paragraph,
+    Strong,
     Table,
+    joined,
     prose,
 )
 from sglsweep.report.launches import changes
@@ -33,7 +35,7 @@ from sglsweep.report.numbers import (
     rate,
     seconds,
 )
-from sglsweep.report.view import is_partly
+from sglsweep.report.view import is_doubtful, is_partly
 from sglsweep.report.words import changed, evidence, flaky
 
 if TYPE_CHECKING:
@@ -64,9 +66,12 @@ def works(run: RunView) -> list[Block]:
 
 
 def _apart(run: RunView, outcome: Outcome, best: Outcome) -> Line:
-    unreliable = flaky(run, outcome)
     what: Line = ("recommended",) if outcome is best else changed(changes(best, outcome))
-    return (*what, "; ", *unreliable) if unreliable else what
+    doubts: list[Line] = [
+        flaky(run, outcome),
+        (Strong("most answers suspect"),) if is_doubtful(outcome) else (),
+    ]
+    return joined([what, *(doubt for doubt in doubts if doubt)], "; ")
 
 
 def _legend(run: RunView) -> str:
