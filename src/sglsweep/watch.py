@@ -71,9 +71,23 @@ class Watcher:
     """
 
     def __init__(
-        self, limits: Limits, *, started_at: float, gpu_limit_w: Sequence[float] = ()
+        self,
+        limits: Limits,
+        *,
+        started_at: float,
+        gpu_limit_w: Sequence[float] = (),
+        is_mute: bool = False,
     ) -> None:
+        """Begin at `started_at`.
+
+        Args:
+            limits: of this attempt.
+            started_at: on the clock that `observe` is given.
+            gpu_limit_w: power limit of each GPU; without it spinning GPUs are not recognised.
+            is_mute: `log-level` is above info, so no phase will ever be seen.
+        """
         self._limits = limits
+        self._is_mute = is_mute
         self._started_at = started_at
         self._gpu_limit_w = tuple(gpu_limit_w)
         self._now = started_at
@@ -144,6 +158,8 @@ class Watcher:
         if self._work == "download":
             return limits.download
         limit = limits.phases[view.phase]
+        if self._is_mute and view.phase.order < Phase.WEIGHTS.order:
+            return limits.unseen
         mode = view.server_args.get("disaggregation_mode")
         if view.phase is Phase.WARMUP and mode not in {None, "null"}:
             return Limit(quiet_s=limits.pd_warmup_s, cap_s=limits.pd_warmup_s, cpu=limit.cpu)
@@ -158,8 +174,8 @@ class Watcher:
         if self._listening_since is None:
             self._listening_since = now
         # With `log-level warning` no milestone is printed at all, the ready line neither.
-        is_mute = view.phase.order < Phase.WEIGHTS.order
-        if is_mute and now - self._listening_since >= self._limits.listening_s:
+        is_unseen = view.phase.order < Phase.WEIGHTS.order
+        if is_unseen and now - self._listening_since >= self._limits.listening_s:
             return ReadyForProof("the port is open; its log level hides the ready line")
         return None
 
@@ -288,6 +304,7 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?|\b\d\d:\
 _NUMBER = re.compile(r"\b[0-9a-f]{8,}\b|\d+(?:\.\d+)?")
 _DOWNLOAD = re.compile(
     r"\bDownloading\b|\bFetching \d+ files|\bDownload complete\b|\bPulling (?:image|fs layer)"
+    r"|\.(?:safetensors|bin|gguf|json): +\d+%"
 )
 
 

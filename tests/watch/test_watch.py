@@ -248,6 +248,15 @@ def test_progress_of_a_bar_is_progress() -> None:
         assert isinstance(launch.waits(150), Continue)
 
 
+def test_a_launch_whose_log_level_hides_its_phases_gets_the_time_of_all_of_them() -> None:
+    launch = Launch(is_mute=True)
+    assert isinstance(launch.waits(3600, each={"read_bytes": 4 * MIB}), Continue)
+    assert isinstance(launch.waits(600), Continue)
+    end = launch.waits(100)
+    assert isinstance(end, End)
+    assert end.kind is EndKind.SILENCE
+
+
 def test_a_launch_taken_over_late_is_not_called_silent_for_what_nobody_saw() -> None:
     launch = Launch(now=1800.0)
     launch.says("Loading safetensors checkpoint shards:  40%", phase=Phase.WEIGHTS)
@@ -294,9 +303,12 @@ def test_every_kind_of_graph_has_its_time() -> None:
         launch.look()
 
 
-def test_a_download_has_no_end_while_bytes_come() -> None:
+@pytest.mark.parametrize(
+    "bar", ["Fetching 83 files:   0%|", "model-00001-of-00083.safetensors:  12%|#2  | 612M/4.9G"]
+)
+def test_a_download_has_no_end_while_bytes_come(bar: str) -> None:
     launch = weights()
-    launch.says("Fetching 83 files:   0%|")
+    launch.says(bar)
     assert isinstance(launch.waits(9000, each={"net_rx_bytes": 10 * MIB}), Continue)
 
 

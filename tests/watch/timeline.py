@@ -46,10 +46,13 @@ class Launch:
     now: float = 0.0
     log: Seen = field(default_factory=Seen)
     is_listening: bool = False
+    is_mute: bool = False
 
     def __post_init__(self) -> None:
         loaded = limits.load(self.overrides, weights_bytes=self.weights_bytes)
-        self.watcher = Watcher(loaded, started_at=0.0, gpu_limit_w=self.gpu_limit_w)
+        self.watcher = Watcher(
+            loaded, started_at=0.0, gpu_limit_w=self.gpu_limit_w, is_mute=self.is_mute
+        )
 
     def look(self, *, server_alive: bool = True, exit_status: int | None = None) -> Decision:
         return self.watcher.observe(

@@ -83,6 +83,14 @@ class Limits:
     life: LifeThresholds
     spin: Spin
 
+    @property
+    def unseen(self) -> Limit:
+        """One limit for the whole way to ready, where the log shows none of its phases."""
+        known = [*self.phases.values(), self.jit]
+        quiet = max(limit.quiet_s for limit in known if limit.quiet_s is not None)
+        cap = sum(limit.cap_s for limit in known if limit.cap_s is not None)
+        return Limit(quiet_s=quiet, cap_s=cap, cpu=CpuLife.ALWAYS)
+
 
 def load(
     overrides: Mapping[str, float] | None = None,
