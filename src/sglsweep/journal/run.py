@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from sglsweep import __version__
 from sglsweep.attempt import Attempt, Outcome
 from sglsweep.errors import ConfigError
 from sglsweep.journal import disk
-from sglsweep.journal.codec import Malformed, from_json, to_json
+from sglsweep.journal.codec import to_json
 from sglsweep.journal.identity import RunIdentity, changes
+from sglsweep.journal.records import (
+    SCHEMA,
+    Record,
+    check_schema,
+    mark_of,
+    read_document,
+    read_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
     from types import TracebackType
 
-T = TypeVar("T")
-SCHEMA = 1
 _LEFT_BY_A_CRASH = {"lock", "sweep.yaml", "FINDINGS.md", "findings.json"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """One attempt.json as it was read; `mark` changes whenever the file is written."""
-
-    mark: tuple[int, int, int]
-    state: str
-    known: Outcome | Attempt
 
 
 class Journal:
@@ -43,7 +39,7 @@ class Journal:
         self.folder = folder
         self._run = run
         self._lock = lock
-        self._read: dict[Path, _Record] = {}
+        self._read: dict[Path, Record] = {}
 
     @classmethod
     def create_or_resume(cls, folder: Path, identity: RunIdentity) -> Self:
@@ -202,7 +198,7 @@ class Journal:
     def opening_facts(self, number: int) -> Mapping[str, object]:
         """What the host was when an attempt was opened; empty if that is not known."""
         path = self._attempt_folder(number) / "attempt.json"
-        facts = _read_attempt(path).get("facts")
+        facts = read_document(path).get("facts")
         return facts if isinstance(facts, dict) else {}
 
     def next_number(self) -> int:
@@ -221,40 +217,23 @@ class Journal:
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
-    def _records(self, state: str) -> list[_Record]:
+    def _records(self, state: str) -> list[Record]:
         """Return the attempts in that state, by number; a file is read once for each change.
 
         A folder without a record was made by a process that died before its attempt was opened:
         nothing was started, so there is nothing to know.
         """
-        found: list[_Record] = []
+        found: list[Record] = []
         for number in self._numbers():
             path = self._attempt_folder(number) / "attempt.json"
-            mark = _mark(path)
+            mark = mark_of(path)
             if mark is None:
                 continue
             record = self._read.get(path)
             if record is None or record.mark != mark:
-                record = self._read[path] = _read_record(path, mark)
+                record = self._read[path] = read_record(path, mark)
             found.append(record)
         return [record for record in found if record.state == state]
-
-
-def _mark(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes whenever the file is written, by rename as it always is."""
-    try:
-        stat = path.stat()
-    except FileNotFoundError:
-        return None
-    return (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-
-
-def _read_record(path: Path, mark: tuple[int, int, int]) -> _Record:
-    document = _read_attempt(path)
-    state = str(document["state"])
-    if state == "open":
-        return _Record(mark, state, _decoded(Attempt, path, document.get("attempt")))
-    return _Record(mark, state, _decoded(Outcome, path, document))
 
 
 def _new_run(identity: RunIdentity) -> dict[str, object]:
@@ -312,49 +291,8 @@ def _read_run(folder: Path) -> dict[str, object]:
         what="the run's record",
         next_step="If the attempts are of no more use, delete the folder; else restore run.json.",
     )
-    _check_schema(path, run)
+    check_schema(path, run)
     return run
-
-
-def _read_attempt(path: Path) -> dict[str, object]:
-    document = disk.read_json(path, what="the attempt's record", next_step=_set_aside(path))
-    _check_schema(path, document)
-    if document.get("state") not in {"open", "stopping", "closed"}:
-        raise ConfigError(
-            f"{path}: the attempt's state is {document.get('state')!r}, not one that is known",
-            next_step=_set_aside(path),
-        )
-    return document
-
-
-def _check_schema(path: Path, document: Mapping[str, object]) -> None:
-    schema = document.get("schema")
-    if schema == SCHEMA:
-        return
-    if isinstance(schema, int) and schema > SCHEMA:
-        raise ConfigError(
-            f"{path}: written by a newer sglsweep (schema {schema}, this one reads {SCHEMA})",
-            next_step="Upgrade sglsweep, or start a new run with --out.",
-        )
-    raise ConfigError(
-        f"{path}: not written by sglsweep (schema is {schema!r}, not {SCHEMA})",
-        next_step=_set_aside(path),
-    )
-
-
-def _set_aside(path: Path) -> str:
-    return (
-        f"Move {path.parent.name}/ out of its folder; the rest of the run can be read without it."
-    )
-
-
-def _decoded(wanted: type[T], path: Path, document: object) -> T:
-    try:
-        return from_json(wanted, document)
-    except Malformed as error:
-        raise ConfigError(
-            f"{path}: the attempt's record is damaged: {error}", next_step=_set_aside(path)
-        ) from error
 
 
 def _object(document: object) -> dict[str, object]:
