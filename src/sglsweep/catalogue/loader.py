@@ -83,6 +83,7 @@ def _parse(raw: Mapping[str, bytes]) -> dict[str, Any]:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     signatures: list[Any] = []
+    issues: list[Any] = []
     for name, content in raw.items():
         try:
             entries = yaml.load(content, Loader=loader) or []  # noqa: S506 - a safe loader
