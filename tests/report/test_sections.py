@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from sglsweep.attempt import Proof, ProofStep, StepState, Suspect
-from sglsweep.report import findings_json
+from sglsweep.report import findings_json, page
 from sglsweep.report.best import best_serving
 from sglsweep.report.caveats import caveats
 from sglsweep.report.compare import compare_outcomes, compare_runs
@@ -194,6 +194,13 @@ def test_small_differences_of_speed_are_noise(lead_case_run: RunView) -> None:
     assert compare_outcomes(best, faster(1.05)) == ()
     (difference,) = compare_outcomes(best, faster(1.5))
     assert difference.after.endswith("(+50%)")
+
+
+def test_the_picture_marks_a_server_with_suspect_answers(cpu_run: RunView) -> None:
+    assert "serves ?</text>" not in page(cpu_run)
+    drawn = page(doubted(cpu_run, 2))
+    assert drawn.count("serves ?</text>") == 1
+    assert "?: most answers suspect." in drawn
 
 
 def test_the_picture_holds_every_attempt_once(run: RunView) -> None:

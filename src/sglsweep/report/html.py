@@ -23,6 +23,7 @@ from sglsweep.report.document import (
 from sglsweep.report.findings import SECTIONS
 from sglsweep.report.picture import SHORT, picture, rows_left_out
 from sglsweep.report.sections.bottom import bottom_line
+from sglsweep.report.view import is_doubtful
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ def _matrix(run: RunView) -> str:
         "Dashed: not launched.",
         "-: not passed.",
         "±: not the same each time." if any(run.is_flaky(o) for o in run.outcomes) else "",
+        "?: most answers suspect." if any(is_doubtful(o) for o in run.serving) else "",
         _legend(run),
         "Axes on which nothing varied are left out.",
         f"{rest} more rows are not drawn." if rest else "",

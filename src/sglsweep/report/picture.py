@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sglsweep.report.document import clean, one_line
 from sglsweep.report.grid import Grid, fold
 from sglsweep.report.launches import value_text
-from sglsweep.report.view import is_evidence
+from sglsweep.report.view import is_doubtful, is_evidence
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _square(run: RunView, found: tuple[Outcome, ...], x: float, y: float) -> str
         return f'<rect {box} class="untried"><title>not launched</title></rect>'
     telling = [o for o in found if is_evidence(o)] or list(found)
     last = telling[-1]
-    mark = " ±" if run.is_flaky(last) else ""
+    mark = " ±" if run.is_flaky(last) else " ?" if is_doubtful(last) else ""
     numbers = ", ".join(str(o.attempt.number) for o in found)
     tip = "\n".join(clean(_tip(o)) for o in found)
     middle = x + _CELL_W / 2
