@@ -13,6 +13,7 @@ from sglsweep.triage import metrics, resolve, unfailed
 from sglsweep.triage.effective import changes
 from sglsweep.triage.ending import Ending
 from sglsweep.triage.milestones import milestones
+from sglsweep.triage.rank import rank_of
 from sglsweep.triage.reading import Reading
 from sglsweep.verdict import Phase, Verdict
 
@@ -100,7 +101,7 @@ def _failure(
         verdict=_verdict(refined, event),
         phase=phase,
         cause=cause,
-        rank=_rank(reading, event),
+        rank=rank_of(reading, event),
         line=shown.piece.line,
         evidence=_excerpt(shown),
         next_step=_next_step(refined, phase, shown.piece.text),
@@ -170,56 +171,6 @@ def headline(event: Event) -> str:
     text = re.sub(r"\b(?:[TDPE]P|rank ?)\d+", "RANK", text, flags=re.IGNORECASE)
     text = re.sub(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "#", text)
     return re.sub(r"\d+(?:\.\d+)?", "#", text)[:300]
-
-
-def _rank(reading: Reading, event: Event) -> str | None:
-    """Return the rank as printed; torch's and the parent's number where only TP is above 1."""
-    if event.rank:
-        return event.rank
-    number = event.piece.torch_rank
-    if number is None and (
-        match := re.search(r"\[?\b[Rr]ank (\d+)\b|scheduler_(?:TP)?(\d+)\b", event.piece.text)
-    ):
-        number = int(match[1] or match[2])
-    if number is None:
-        return _rank_of_others(reading, event)
-    return f"TP{number}" if _only_tp(reading) else None
-
-
-def _only_tp(reading: Reading) -> bool:
-    """Only tensor parallelism is above 1, as far as arguments and prefixes tell."""
-    sizes = {name: reading.resolution.args.get(name) for name in ("tp_size", "pp_size", "dp_size")}
-    others = {part[:2] for rank in reading.ranks for part in rank.split()} - {"TP"}
-    if others or any(isinstance(sizes[n], int) and sizes[n] != 1 for n in ("pp_size", "dp_size")):
-        return False
-    if isinstance(sizes["tp_size"], int):
-        return sizes["tp_size"] > 1
-    return any(r != "TP0" for r in reading.ranks) or any(n > 0 for n in reading.torch_ranks)
-
-
-def _rank_of_others(reading: Reading, event: Event) -> str | None:
-    """An unprefixed native line belongs to the one rank that reports its death, if it is one."""
-    if event.trace is not None or event.piece.is_headed:
-        return None
-    others = {
-        e.rank or _numbered(reading, e)
-        for e in reading.events
-        if e is not event
-        and e.piece.line >= event.piece.line
-        and (e.is_fatal or (e.signature and e.signature.role is Role.CASCADE))
-        and (e.signature is None or e.signature.tier in {Tier.SYMPTOM, Tier.TRACE})
-    } - {None}
-    return next(iter(others)) if len(others) == 1 else None
-
-
-def _numbered(reading: Reading, event: Event) -> str | None:
-    match = re.search(r"\b[Rr]ank (\d+) scheduler", event.piece.text)
-    if not match or not reading.ranks:
-        return None
-    name = f"TP{match[1]}"
-    return (
-        name if name in reading.ranks and all(r.startswith("TP") for r in reading.ranks) else None
-    )
 
 
 def _excerpt(event: Event) -> str:
