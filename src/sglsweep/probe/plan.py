@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.probe import steps
 from sglsweep.probe.need import need
-from sglsweep.probe.prompts import FIRST_TEXT, SANITY_TEXT, SECOND_TEXT
+from sglsweep.probe.prompts import SANITY_TEXT, TEXTS
 from sglsweep.probe.requests import (
     chat,
     embed,
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from sglsweep.keeper_files import HttpRequest
     from sglsweep.probe.target import Target
 
-_SAMPLED_TOKENS = 48
+_SAMPLED_TOKENS = 36
+"""Enough to call collapse, and below 40, where the next step looks for its own faults."""
 _LONG_DECODE_TOKENS, _LONG_DECODE_LEAST = 64, 41
 """SGLang writes its first "Decode batch" line, and some faults show, at 40 decode steps."""
 _WAVE_TOKENS, _WAVE_PROMPT = 32, 32
@@ -62,7 +63,7 @@ def _server_info(target: Target) -> ProofStepPlan:
 
 
 def _embeds(target: Target) -> ProofStepPlan:
-    request = embed(target, "embeds", FIRST_TEXT, SECOND_TEXT)
+    request = embed(target, "embeds", *TEXTS[:2])
     return asking(steps.EMBEDS, "the vectors of two texts", request)
 
 
@@ -75,7 +76,9 @@ def _greedy(target: Target) -> ProofStepPlan:
 def _sampled(target: Target) -> ProofStepPlan:
     tokens = new_tokens(target, _SAMPLED_TOKENS)
     requests = [
-        generate(target, f"sampled-{i}", short_prompt(target, i), tokens=tokens, temperature=1.0)
+        generate(
+            target, f"sampled-{i}", short_prompt(target, 1 + i), tokens=tokens, temperature=1.0
+        )
         for i in range(2)
     ]
     says = f"{tokens} tokens sampled at temperature 1"
@@ -131,7 +134,7 @@ def _long_decode(target: Target) -> ProofStepPlan:
     if tokens < _LONG_DECODE_LEAST:
         why = f"a request holds {target.longest or 0:,} tokens"
         return skipped(steps.LONG_DECODE, says, why)
-    request = generate(target, "long-decode", short_prompt(target, 1), tokens=tokens)
+    request = generate(target, "long-decode", short_prompt(target, 3), tokens=tokens)
     return asking(steps.LONG_DECODE, says, request, tokens=tokens)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 
-FIRST_TEXT = (
+# Each begins differently, so that none is a prefix hit of another before that is asked for.
+TEXTS = (
     "The harbour was quiet that morning. An old man sat on the wall, mended his net and told "
-    "the children about the winter when the sea had frozen as far as one could see. He said"
-)
-SECOND_TEXT = (
+    "the children about the winter when the sea had frozen as far as one could see. He said",
     "Water boils at a lower temperature on a mountain than at the sea. The reason is that the "
-    "air presses less strongly there. If you want to cook potatoes in a hut, you should"
+    "air presses less strongly there. If you want to cook potatoes in a hut, you should",
+    "My grandmother kept bees behind the house. Every spring she painted the hives, and in "
+    "autumn she gave each neighbour a jar of honey. When somebody asked her for the secret,",
+    "Long before there were railways, letters were carried by riders who changed horses at "
+    "every inn. A letter from the coast to the capital took five days, unless",
 )
 SANITY_TEXT = (
     "The sun rises in the east and sets in the west. In the morning people wake up, drink "

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from sglsweep.keeper_files import HttpRequest
-from sglsweep.probe.prompts import FIRST_TEXT, SANITY_TEXT, SECOND_TEXT, token_ids
+from sglsweep.probe.prompts import SANITY_TEXT, TEXTS, token_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,10 +100,10 @@ def why_no_chat(target: Target) -> str:
 
 
 def short_prompt(target: Target, which: int) -> str | list[int]:
-    """Return one of two short prompts: English where it can be read and fits, else token ids."""
+    """Return one of four short prompts: English where it is read and fits, else token ids."""
     longest = target.longest
     if target.has_tokenizer and (longest is None or longest >= ROOM_FOR_TEXT):
-        return (FIRST_TEXT, SECOND_TEXT)[which % 2]
+        return TEXTS[which]
     return ids(target, min(24, max((longest or 72) // 3, 1)), seed=which)
 
 
@@ -117,7 +117,7 @@ def prompt_of(target: Target, count: int, *, tokens: int, seed: int) -> str | li
     is_sure_to_fit = target.longest is None or letters + tokens <= target.longest
     if not (target.has_tokenizer and is_sure_to_fit):
         return ids(target, count, seed)
-    text = f"{FIRST_TEXT} {SANITY_TEXT} {SECOND_TEXT} "
+    text = f"{SANITY_TEXT} {' '.join(TEXTS)} "
     return (text * (letters // len(text) + 1))[:letters].rstrip()
 
 
