@@ -226,16 +226,23 @@ def _with_proof(diagnosis: Diagnosis, proof: Proof) -> Diagnosis:
         diagnosis,
         milestones=milestones,
         metrics={**diagnosis.metrics, **numbers},
-        suspects=(*diagnosis.suspects, *_suspects(proof)),
+        suspects=(
+            *diagnosis.suspects,
+            *_suspects(proof, is_cause_in_log=diagnosis.line is not None),
+        ),
     )
 
 
-def _suspects(proof: Proof) -> list[Suspect]:
-    """What the proof found odd; line 0, since none of it stands in the log."""
+def _suspects(proof: Proof, *, is_cause_in_log: bool) -> list[Suspect]:
+    """What the proof found odd; line 0, since none of it stands in the log.
+
+    The failed step is among them where the log names the cause: it says what set it off.
+    """
+    told = {StepState.SUSPECT, StepState.FAILED} if is_cause_in_log else {StepState.SUSPECT}
     return [
         Suspect(f"proof-{s.name}", 0, f"{s.detail}: {s.evidence}" if s.evidence else s.detail)
         for s in proof.steps
-        if s.state in {StepState.SUSPECT, StepState.FAILED}
+        if s.state in told
     ]
 
 

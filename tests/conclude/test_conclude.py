@@ -102,6 +102,7 @@ def test_a_failed_step_is_the_verdict(verdict: Verdict, cause: str) -> None:
     assert final.evidence == "'!!!!'"
     assert final.line is None
     assert final.metrics["proof_failed_step"] == "sampled"
+    assert final.suspects == ()
     assert final.milestones[Milestone.READY] is MilestoneState.OK
     assert final.milestones[Milestone.DECODE] is MilestoneState.FAILED
 
