@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sglsweep.matrix import Value
 
 _NO_FAILURE = {Verdict.SERVING, Verdict.GRAPH_CAPTURE_OK, Verdict.INCOMPLETE}
+_OUR_DOING = {EndKind.INTERRUPTED, EndKind.DEADLINE, EndKind.HOST_LOST}
 _WITHOUT_TOKENS = {"answers", "server-info"}
 """Steps of the proof that need no forward pass: they say nothing of a decode."""
 
@@ -61,7 +62,9 @@ def _verdict(
     if _log_tells(diagnosis, end):
         return _under_probe(diagnosis, proof)
     failed = proof.first_failure if proof is not None else None
-    if failed is not None:
+    # Whoever stops a server under a probe breaks its connection: that is no crash.
+    is_our_doing = end.kind in _OUR_DOING and failed is not None and failed.verdict is None
+    if failed is not None and not is_our_doing:
         return _proof_failed(diagnosis, failed)
     has_ended_itself = end.kind in {EndKind.EXITED, EndKind.FATAL_LINE}
     if proof is not None and proof.holds and not has_ended_itself:

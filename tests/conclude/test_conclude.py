@@ -120,6 +120,21 @@ def test_a_server_that_died_without_a_word_crashed() -> None:
     assert (final.verdict, final.cause) == (Verdict.CRASH, "proof-died")
 
 
+@pytest.mark.parametrize(
+    ("kind", "verdict"),
+    [
+        (EndKind.INTERRUPTED, Verdict.INTERRUPTED),
+        (EndKind.DEADLINE, Verdict.INTERRUPTED),
+        (EndKind.HOST_LOST, Verdict.HOST_LOST),
+    ],
+)
+def test_a_connection_that_our_own_stop_broke_is_no_crash(kind: EndKind, verdict: Verdict) -> None:
+    final = conclude(READY, end(kind), failing("load", None))
+    assert final.verdict is verdict
+    garbage = conclude(READY, end(kind), failing("sampled", Verdict.GARBAGE_OUTPUT))
+    assert garbage.verdict is Verdict.GARBAGE_OUTPUT
+
+
 def test_a_server_too_small_for_the_need_decodes_all_the_same() -> None:
     proof = failing("need", Verdict.OOM, cause="kv-pool-below-need", next_step="Raise it.")
     final = conclude(READY, end(EndKind.PROOF_FAILED), proof)
