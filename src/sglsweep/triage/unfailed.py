@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.attempt import Diagnosis
 from sglsweep.catalogue.limits import quiet_s
+from sglsweep.triage.record import pieces
 from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
@@ -74,12 +75,14 @@ def _serves(reading: Reading) -> bool:
 
 def _serving(reading: Reading, phase: Phase) -> Diagnosis:
     progress = reading.progress
+    decode = pieces(0, reading.numbers.last_decode)
+    shown = decode[-1].text if decode and progress.last_decode else ""
     return Diagnosis(
         verdict=Verdict.SERVING,
         phase=phase,
         cause="serving",
-        line=progress.ready_line or progress.first_decode or progress.last_request,
-        evidence="The server is fired up and ready to roll!" if progress.ready_line else "",
+        line=progress.ready_line or progress.last_decode or progress.last_request,
+        evidence="The server is fired up and ready to roll!" if progress.ready_line else shown,
         confidence="high" if progress.ready_line and progress.has_answer else "medium",
         next_step="Probe it: two prompts at once, a prompt twice, a long prompt, "
         "more than 40 decode steps, temperature above 0.",
