@@ -153,3 +153,16 @@ def test_a_rule_can_ask_for_mischief(tmp_path: Path) -> None:
         time.sleep(0.6)
         assert cpu_s(rank) - before > 0.1
         assert "KV Cache is allocated" not in standin.log
+
+
+def test_a_cell_that_serves_can_behave_badly(tmp_path: Path) -> None:
+    world = tmp_path / "world.yaml"
+    world.write_text(
+        "axes: {attention-backend: [null, triton]}\n"
+        "rehearsal:\n"
+        "  mischief: [{when: {attention-backend: triton}, does: dies-at-step=1}]\n"
+    )
+    for flags, survives in ((("--attention-backend", "triton"), False), ((), True)):
+        with launched(tmp_path, *flags, world=world) as standin:
+            standin.await_line(READY)
+            assert bool(standin.generate(range(9), temperature=1.0)) is survives

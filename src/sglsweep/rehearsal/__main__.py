@@ -35,9 +35,7 @@ def main(words: Sequence[str]) -> NoReturn:
         os.write(2, f"error: {error.message}\n next: {error.next_step}\n".encode())
         sys.exit(error.exit_code)
     stage = settings.stage
-    log = Log(
-        stage.sglang_version, Clock(time.time(), stage.time_scale), manners=settings.mischief
-    )
+    log = Log(stage.sglang_version, Clock(time.time(), stage.time_scale))
     log.raw(
         f"=== sglsweep rehearsal: a stand-in for SGLang {stage.sglang_version}, without model or "
         f"GPU; what happens is decided by the world {settings.world.name} ===\n"
@@ -45,6 +43,7 @@ def main(words: Sequence[str]) -> NoReturn:
     for line in log.lines["entry"]:
         log.raw(line.format(install=log.lines["install"]) + "\n")
     plan = _decide(settings, log)
+    log.adopt(plan.mischief)
     log.clock.sleep(stage.start_s / 2)
     if plan.strikes(Phase.START):
         _refuse(plan, log, "validation")

@@ -16,6 +16,7 @@ from sglsweep.verdict import Phase, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sglsweep.matrix import Cell
     from sglsweep.rehearsal.settings import Settings, Stage
 
 _HANGS = ("silent-hang", "busy-hang")
@@ -68,7 +69,11 @@ def decide(settings: Settings, environment: Mapping[str, str]) -> Plan:
     truth = evaluate(world, effective, seed=int.from_bytes(os.urandom(4), "big"))
     rule = deciding_rule(world, effective)
     extra = settings.extras[world.rules.index(rule)] if rule else None
-    mischief = (*settings.mischief, *(extra.mischief if extra else ()))
+    mischief = (
+        *settings.mischief,
+        *(extra.mischief if extra else ()),
+        *_habits(settings, effective),
+    )
     truth, failure, at = _fate(truth, mischief, extra.shows if extra else "")
     if failure is not None:
         truth, failure = _explained(truth, failure, stage.sglang_version, environment)
@@ -86,6 +91,16 @@ def decide(settings: Settings, environment: Mapping[str, str]) -> Plan:
         mischief=mischief,
         memory=plan_memory(stage, args, cause, sizes),
         sizes=tuple(sizes),
+    )
+
+
+def _habits(settings: Settings, cell: Cell) -> tuple[str, ...]:
+    """Return the bad behaviour that the world gives to a cell, whatever comes of it."""
+    return tuple(
+        name
+        for habit in settings.habits
+        if all(cell.get(axis) == value for axis, value in habit.when.items())
+        for name in habit.does
     )
 
 

@@ -105,18 +105,28 @@ class RuleExtra:
     mischief: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """Bad behaviour of the effective cells that have every value of `when`."""
+
+    when: Mapping[str, object]
+    does: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """A whole rehearsal, before SGLang's flags are read.
 
     Attributes:
         extras: one for each of the world's rules, in order.
+        habits: bad behaviour of cells, also of such that serve.
         sglang: the words that are SGLang's own.
     """
 
     world: World
     stage: Stage
     extras: tuple[RuleExtra, ...]
+    habits: tuple[Habit, ...]
     mischief: tuple[str, ...]
     sglang: tuple[str, ...]
 
@@ -143,11 +153,14 @@ def read_settings(words: Sequence[str]) -> Settings:
     document = yaml.load(own.world.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - safe
     chosen = {"time_scale": own.time_scale, "ranks": own.ranks}
     chosen["sglang_version"] = own.sglang_version
-    stage = read_stage(document.get("rehearsal") or {}, where=str(own.world))
+    section = document.get("rehearsal") or {}
+    habits = tuple(_habit(item, str(own.world)) for item in section.pop("mischief", ()))
+    stage = read_stage(section, where=str(own.world))
     return Settings(
         world=world,
         stage=replace(stage, **{k: v for k, v in chosen.items() if v is not None}),
         extras=tuple(_extra(rule, str(own.world)) for rule in document.get("rules") or []),
+        habits=habits,
         mischief=_mischief(own.mischief, "--mischief"),
         sglang=tuple(sglang),
     )
@@ -173,18 +186,25 @@ def read_stage(section: Mapping[str, object], *, where: str) -> Stage:
 
 
 def _extra(rule: Mapping[str, object], where: str) -> RuleExtra:
-    found = rule.get("mischief") or []
-    names = [found] if isinstance(found, str) else found
-    assert isinstance(names, list)  # noqa: S101 - a list or a word; anything else is a slip
     return RuleExtra(
         at=str(rule.get("at") or ""),
         shows=str(rule.get("shows") or ""),
-        mischief=_mischief(names, f"{where}: mischief"),
+        mischief=_mischief(rule.get("mischief"), f"{where}: mischief"),
     )
 
 
-def _mischief(names: Sequence[str], where: str) -> tuple[str, ...]:
-    for name in names:
+def _habit(item: object, where: str) -> Habit:
+    if not isinstance(item, dict) or not isinstance(item.get("when"), dict):
+        raise ConfigError(
+            f"{where}: rehearsal: mischief {item!r} says not for which cells",
+            next_step="Write `- {when: {flag: value}, does: NAME}`.",
+        )
+    return Habit(item["when"], _mischief(item.get("does"), f"{where}: rehearsal: mischief"))
+
+
+def _mischief(found: object, where: str) -> tuple[str, ...]:
+    names = found if isinstance(found, list) else [found] if found else []
+    for name in map(str, names):
         if name.partition("=")[0] not in MISCHIEF:
             raise ConfigError(
                 f"{where}: {name!r} is no bad behaviour of ours",

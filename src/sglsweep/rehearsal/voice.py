@@ -67,6 +67,10 @@ class Log:
         self._manners = frozenset(manners)
         self._random = random.Random()  # noqa: S311 - noise, no secret
 
+    def adopt(self, manners: Sequence[str]) -> None:
+        """Take on bad manners found out later."""
+        self._manners |= frozenset(manners)
+
     def say(self, event: str, **values: object) -> None:
         """Print the line of an event; nothing where this version has none."""
         template = self.lines[event]
