@@ -135,6 +135,41 @@ def test_a_pid_that_now_is_somebody_elses_is_not_touched(
     assert is_alive(bystander.pid)
 
 
+def make_stale(attempt: Started, **changes: object) -> None:
+    """Make the folder of an ended attempt tell that it still runs."""
+    wait_until(lambda: not is_alive(attempt.state.keeper_pid))
+    path = attempt.folder / "state.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "state": "running", **changes}))
+
+
+def test_a_session_that_now_is_somebody_elses_is_not_touched(attempts: Attempts) -> None:
+    attempt = attempts.start("exit=0")
+    attempt.wait_for_end()
+    with subprocess.Popen(["/bin/sleep", "600"], start_new_session=True) as leader:
+        make_stale(attempt, session=leader.pid, server_pid=leader.pid, server_start=1)
+
+        assert attempt.keeper("stop")["exit"] == 0
+
+        assert is_alive(leader.pid)
+        leader.kill()
+
+
+def test_a_session_without_its_leader_proves_nothing_later(attempts: Attempts) -> None:
+    attempt = attempts.start("exit=0")
+    attempt.wait_for_end()
+    script = "sleep 600 >/dev/null & echo $!"
+    with subprocess.Popen(
+        ["/bin/sh", "-c", script], start_new_session=True, stdout=subprocess.PIPE
+    ) as leader:
+        member = int(leader.communicate()[0])
+    make_stale(attempt, session=leader.pid, server_pid=leader.pid, server_start=1)
+
+    assert attempt.keeper("stop")["exit"] == 0
+
+    assert is_alive(member)
+    end(member)
+
+
 def test_pids_of_another_boot_mean_nothing(
     attempts: Attempts, bystander: subprocess.Popen[bytes]
 ) -> None:

@@ -390,9 +390,9 @@ def write_some(log: int, text: bytes, max_bytes: int) -> None:
 class Tree:
     """The processes of one attempt, wherever they went.
 
-    Ours is what carries the marker; what has the recorded session and did not start before it;
+    Ours is what carries the marker; what is in the recorded session and did not start before it;
     what descends from one of ours; and what was ours once (a process title may overwrite the
-    environment, a rank may leave the session, but not both and its pid and start).
+    environment, a rank may leave the session, but pid and start stay).
     """
 
     def __init__(self, marker: str, session: int, session_start: int) -> None:
@@ -401,9 +401,11 @@ class Tree:
         self.session_start = session_start
         self.known: Dict[int, int] = {}
         self.reaper: Optional[int] = None
+        self.is_watched = False
         self.helpers: Set[int] = {os.getpid()}
         self.lock = threading.Lock()
         self._foreign: Dict[int, int] = {}
+        self._leads = False
 
     def look(self, is_thorough: bool = True) -> List[Proc]:  # noqa: FBT001, FBT002 - this file's
         """Return every living process of ours.
@@ -420,6 +422,7 @@ class Tree:
             proc = None if pid in passed else read_proc(pid)
             if proc is not None and pid not in helpers:
                 table[pid] = proc
+        self._leads = self._is_session_ours()
         ours = {pid for pid, proc in table.items() if self._is_ours(proc)}
         self._add_descendants(ours, table)
         self.known = {pid: table[pid].start for pid in ours}
@@ -428,21 +431,19 @@ class Tree:
         self._reap(table)
         return [table[pid] for pid in sorted(ours) if table[pid].is_alive]
 
-    def owns(self, pid: Optional[int]) -> bool:
-        """Tell whether one process is ours, by itself or by descent."""
-        while pid and pid > 1:
-            proc = read_proc(pid)
-            if proc is None or pid in self.helpers:
-                return False
-            if self._is_ours(proc):
-                return True
-            pid = proc.ppid
-        return False
+    def _is_session_ours(self) -> bool:
+        """Tell whether the session's number still means our session.
+
+        A number is given out again only when its session is empty, so its living leader proves it.
+        Without a leader only the keeper may go by it, who has watched the session all the while.
+        """
+        leader = read_proc(self.session)
+        return self.is_watched if leader is None else leader.start == self.session_start
 
     def _is_ours(self, proc: Proc) -> bool:
         if self.known.get(proc.pid) == proc.start:
             return True
-        if proc.session == self.session and proc.start >= self.session_start:
+        if self._leads and proc.session == self.session and proc.start >= self.session_start:
             return True
         if self.reaper is not None and proc.ppid == self.reaper:
             return True
@@ -1090,6 +1091,7 @@ class Keeper:
         begun = proc.start if proc else 0
         self.state.update(server_pid=pid, server_start=begun, session=pid)
         self.tree = Tree(self.spec["marker"], pid, begun)
+        self.tree.is_watched = True
         self.tree.reaper = os.getpid() if become_reaper() else None
         if self._pump:
             self.tree.helpers.add(self._pump)
