@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.triage import effective, metrics, milestones, resolution_lines, traceback
 from sglsweep.triage.events import Events
+from sglsweep.triage.prefix import Prefixes
 from sglsweep.triage.record import pieces
 from sglsweep.triage.signature import matcher
 from sglsweep.triage.traces import Traces
@@ -89,6 +90,7 @@ class Reading:
         self.progress = milestones.Progress()
         self.numbers = metrics.Numbers()
         self.resolution = effective.Resolution()
+        self._prefixes = Prefixes()
         self._traces = Traces()
         self._events = Events(self._matcher)
         self.ranks: set[str] = set()
@@ -149,6 +151,7 @@ class Reading:
         copy.progress = self.progress.copy()
         copy.numbers = self.numbers.copy()
         copy.resolution = self.resolution.copy()
+        copy._prefixes = self._prefixes.copy()
         traces = [*self._traces.known(), *(e.trace for e in self.events if e.trace)]
         twins = {identity: t.copy() for identity, t in {id(t): t for t in traces}.items()}
         copy._traces = self._traces.copy(twins)
@@ -218,7 +221,7 @@ class Reading:
         self._serving_until(start)
         line = self._line_at(start) + 1
         raw = self._block[start:end]
-        for piece in pieces(line, raw):
+        for piece in pieces(line, raw, self._prefixes):
             self._read_piece(piece)
         return end + 1
 

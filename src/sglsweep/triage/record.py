@@ -12,8 +12,13 @@ import json
 import re
 from dataclasses import dataclass
 
+from sglsweep.triage.prefix import Prefixes
+
 MAX_PIECE = 65536
 """Characters of one piece that are looked at; a 50 MB line is not read to its end by regexes."""
+
+MAX_PREFIX = 120
+"""No prefix is longer; what is longer is a text of its own, with the next record glued to it."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\-_])")
 _RANK_NAMES = "DP|PP|ATTN_CP|ATTN_TP|ATTN_DP|MOE_DP|MOE_EP|MOE_TP|DCP|CP|TP|EP"
@@ -27,11 +32,11 @@ _WRAPPERS = re.compile(
     | \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)\ (?:(?:stdout|stderr)\ [FP]\ ?)?
     | [A-Z][a-z]{2}\ [ \d]\d\ \d\d:\d\d:\d\d\ (?:[\w.-]+\ )?[\w./@-]+(?:\[\d+\])?:\ ?   # journald
     | [\w.-]+\ [\w./@-]+\[\d+\]:\ ?                                           # short-iso journald
-    | \[\d+,\d+\]<\w+>:?\ ?                                                   # MPI
+    | \[\d+,\d+\]<\w+>:?(?:\ (?=\S))?                                                   # MPI
     | \[pod/[^\]\s]{1,200}\]\ ?
     | \[[a-z][\w.-]*-\d+\]\ (?=\[)                                            # [worker-0] [2026-...
-    | \d{1,4}:\ (?=\S)                                                        # srun --label
-    | \[default\d+\]:\ ?
+    | \ {0,2}\d{1,4}:\                                                         # srun --label
+    | \[default\d+\]:(?:\ (?=\S))?
     """,
     re.VERBOSE,
 )
@@ -52,6 +57,9 @@ _LEVEL = re.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)(?:: +| \S{1,80}\.py:
 _GLUED = re.compile(
     r"(?<=.)(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z][\w-]*)*\] )", re.DOTALL
 )
+_HEAD = "Traceback (most recent call last)"
+_SAYS_SOMETHING = re.compile(r"xception|rror|ail|\[rank\d|^\[|^\s*$")
+"""What stands in front of a traceback and is no prefix: a message, a header, an indentation."""
 _STAMP_IN_WRAPPER = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)")
 _JSON_KEYS = ("log", "message", "msg", "MESSAGE", "line", "text", "content")
 
@@ -81,8 +89,12 @@ class Piece:
     wrapper: str = ""
 
 
-def pieces(line: int, raw: bytes) -> list[Piece]:
-    """Split one raw line, without its newline, into its pieces; empty ones are left out."""
+def pieces(line: int, raw: bytes, prefixes: Prefixes | None = None) -> list[Piece]:
+    """Split one raw line, without its newline, into its pieces; empty ones are left out.
+
+    `prefixes` is what this log taught so far; it learns from this line.
+    """
+    known = prefixes or Prefixes()
     decoded = raw.decode("utf-8", "replace")
     if "\x1b" in decoded:
         decoded = _ANSI.sub("", decoded)
@@ -90,7 +102,7 @@ def pieces(line: int, raw: bytes) -> list[Piece]:
     found: list[Piece] = []
     for segment in decoded.split("\r"):
         if segment.strip():
-            found.extend(_of_segment(line, segment))
+            found.extend(_of_segment(line, segment, known))
     return found
 
 
@@ -99,8 +111,8 @@ def plain(raw: bytes) -> str:
     return _ANSI.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n")
 
 
-def _of_segment(line: int, segment: str) -> list[Piece]:
-    wrapper, rest, stamp = _unwrap(segment)
+def _of_segment(line: int, segment: str, prefixes: Prefixes) -> list[Piece]:
+    wrapper, rest, stamp = _unwrap(segment, prefixes)
     if rest.startswith("{"):
         inner = _json_text(rest)
         if inner is not None:
@@ -111,16 +123,43 @@ def _of_segment(line: int, segment: str) -> list[Piece]:
                 if p.strip()
             ]
             return [
-                piece for part in parts for piece in _of_text(line, part, part, wrapper, stamp)
+                piece
+                for part in parts
+                for piece in _of_inner(line, part, wrapper, stamp, prefixes)
             ]
+    if "[20" in rest[1:MAX_PREFIX] or _HEAD in rest[1:MAX_PREFIX]:
+        wrapper, rest = _unknown_prefix(wrapper, rest, prefixes)
     return _of_text(line, segment[:MAX_PIECE], rest[:MAX_PIECE], wrapper, stamp)
 
 
-def _unwrap(segment: str) -> tuple[str, str, str | None]:
+def _of_inner(
+    line: int, part: str, outer: str, stamp: str | None, prefixes: Prefixes
+) -> list[Piece]:
+    """Split a line that a shipper carried; it may be wrapped once more."""
+    wrapper, rest, inner_stamp = _unwrap(part, prefixes)
+    return _of_text(line, part, rest, outer + wrapper, stamp or inner_stamp)
+
+
+def _unknown_prefix(wrapper: str, rest: str, prefixes: Prefixes) -> tuple[str, str]:
+    """Move what stands in front of a header or a traceback over to the wrapper, and learn it."""
+    glued = _GLUED.search(rest, 1)
+    at = glued.start() if glued else rest.find(_HEAD)
+    prefix = rest[:at]
+    if at <= 0 or _is_worth_a_piece(prefix) or (not glued and _SAYS_SOMETHING.search(prefix)):
+        return wrapper, rest
+    prefixes.learn(prefix, is_certain=not glued)
+    return wrapper + prefix, rest[at:]
+
+
+def _unwrap(segment: str, prefixes: Prefixes) -> tuple[str, str, str | None]:
     """Return (what was stripped, the rest, a time stamp that a wrapper held)."""
     at = 0
-    while (match := _WRAPPERS.match(segment, at)) and match.end() > at:
-        at = match.end()
+    while True:
+        match = _WRAPPERS.match(segment, at)
+        end = match.end() if match else prefixes.end(segment, at)
+        if end <= at:
+            break
+        at = end
     wrapper = segment[:at]
     stamp = _STAMP_IN_WRAPPER.search(wrapper) if at else None
     return wrapper, segment[at:], f"{stamp[1]} {stamp[2]}" if stamp else None
@@ -142,14 +181,13 @@ def _json_text(rest: str) -> str | None:
 
 def _of_text(line: int, shown: str, rest: str, wrapper: str, stamp: str | None) -> list[Piece]:
     parts = _GLUED.split(rest) if "[20" in rest else [rest]
-    if len(parts) > 1 and not _is_worth_a_piece(parts[0]):
-        parts = parts[1:]
     return [_piece(line, shown, part, wrapper, stamp) for part in parts if part.strip()]
 
 
 def _is_worth_a_piece(text: str) -> bool:
     """True unless it is an unknown prefix in front of a record's header."""
-    return "%|" in text or "it/s" in text or "Completed |" in text or len(text) > 120  # noqa: PLR2004 - no prefix is longer
+    is_bar = "%|" in text or "it/s" in text or "Completed |" in text
+    return is_bar or len(text) > MAX_PREFIX
 
 
 def _piece(line: int, shown: str, text: str, wrapper: str, stamp: str | None) -> Piece:
