@@ -296,7 +296,7 @@ class Reading:
             self._traces.close_before(piece)
         self._read_marks(piece, marks)
         trace = self._trace_of(piece, marks)
-        if trace is None or trace.source is not piece:
+        if trace is None or not trace.has_in_its_stack(piece):
             is_exception = (
                 trace.has_ended_at(piece)
                 if trace

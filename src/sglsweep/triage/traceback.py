@@ -101,6 +101,10 @@ class Trace:
             and self.head.text.startswith(HEAD)
         )
 
+    def has_in_its_stack(self, piece: Piece) -> bool:
+        """Say whether a piece is one of its frames or lines of source: they say nothing."""
+        return self.source is piece or piece.text.lstrip().startswith('File "')
+
     def has_ended_at(self, piece: Piece) -> bool:
         """Say whether this very piece is the exception that ended it."""
         return bool(self.exceptions) and self.exceptions[-1][1] is piece
