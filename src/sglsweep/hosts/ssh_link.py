@@ -23,8 +23,8 @@ _KEEPALIVE_S = 15
 _DEAD_LINK_MS = 45_000
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")
 
-# Without a handler of its own paramiko prints tracebacks of what we translate and report.
-logging.getLogger("paramiko").addHandler(logging.NullHandler())
+# paramiko logs tracebacks of what we translate and report.
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 
 @dataclass(slots=True)
@@ -186,12 +186,13 @@ def _check_host_key(
 
 def _command_that_adds(hop: Hop, kind: str, blob: bytes, via: tuple[Hop, ...]) -> str:
     file = hop.known_hosts[0]
+    first = "" if file.parent.exists() else f"mkdir -p -m 700 {file.parent} && "
     if via or hop.known_as[0] not in {hop.address.lower(), f"[{hop.address.lower()}]:{hop.port}"}:
         # ssh-keyscan neither jumps nor knows of HostKeyAlias.
         line = (
             f"{hop.known_as[0]} {kind} {paramiko.PKey.from_type_string(kind, blob).get_base64()}"
         )
-        return f"echo '{line}' >> {file}"
+        return f"{first}echo '{line}' >> {file}"
     port = "" if hop.port == SSH_PORT else f"-p {hop.port} "
     scan = kind.removeprefix("ssh-").partition("-")[0]
-    return f"ssh-keyscan -t {scan} {port}{hop.address} >> {file}"
+    return f"{first}ssh-keyscan -t {scan} {port}{hop.address} >> {file}"

@@ -105,7 +105,7 @@ class Login:
         return False
 
     def _keys(self, agent: paramiko.Agent) -> Iterator[tuple[str, paramiko.PKey]]:
-        held = list(agent.get_keys())
+        held = self._held_by(agent)
         chosen = {blob for blob in map(_public_blob, self._hop.keys) if blob}
         first = [key for key in held if key.asbytes() in chosen]
         rest = [] if self._hop.identities_only else [key for key in held if key not in first]
@@ -117,6 +117,13 @@ class Login:
         else:
             yield from ((f"agent key {fingerprint(key.asbytes())}", key) for key in rest)
             yield from files
+
+    def _held_by(self, agent: paramiko.Agent) -> list[paramiko.PKey]:
+        try:
+            return list(agent.get_keys())
+        except paramiko.SSHException as error:
+            self._tried.append(f"agent ({error})")
+            return []
 
     def _load(self, file: Path) -> paramiko.PKey | None:
         try:

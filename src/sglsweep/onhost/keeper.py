@@ -285,8 +285,13 @@ class Secrets:
 
     @staticmethod
     def _forms_of(value: str) -> Set[str]:
-        """Return a value as it may stand in a log: plain, in JSON, in a URL, line by line."""
-        forms = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+        """Return a value as it may stand in a log: plain, quoted, in a URL, line by line."""
+        forms = {
+            value,
+            repr(value)[1:-1],
+            json.dumps(value)[1:-1],
+            json.dumps(value, ensure_ascii=False)[1:-1],
+        }
         forms |= {urllib.parse.quote(value, safe=""), urllib.parse.quote_plus(value)}
         lines = value.splitlines()
         shortest_line = 8
