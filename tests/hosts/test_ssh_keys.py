@@ -56,13 +56,14 @@ def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unknown_host_key_is_refused_with_the_command_that_adds_it(
     sshd: Sshd, tmp_path: Path
 ) -> None:
-    known = tmp_path / "known_hosts"
+    known = tmp_path / "not-yet" / "known_hosts"
 
     error = refusal(sshd.target(known_hosts=(known,)))
 
     assert "is unknown" in str(error)
     assert shown_fingerprint(sshd.folder / "host_key") in str(error)
-    command = error.next_step[error.next_step.index("ssh-keyscan") :]
+    command = error.next_step[error.next_step.index("mkdir") :]
+    assert "ssh-keyscan" in command
     subprocess.run(command, shell=True, check=True, capture_output=True)  # noqa: S602 - as a user would
     assert works(sshd.target(known_hosts=(known,)))
 
