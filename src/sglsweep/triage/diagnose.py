@@ -7,22 +7,18 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sglsweep.attempt import Blame, Diagnosis, KnownIssue, Suspect
-from sglsweep.catalogue.signature import Role, Tier, compiled
-from sglsweep.triage import metrics, resolve, unfailed
+from sglsweep.attempt import Diagnosis, Suspect
+from sglsweep.catalogue.signature import Role, Tier
+from sglsweep.triage import knowledge, metrics, resolve, unfailed
 from sglsweep.triage.effective import changes
 from sglsweep.triage.ending import Ending
 from sglsweep.triage.milestones import milestones
 from sglsweep.triage.rank import rank_of
 from sglsweep.triage.reading import Reading
-from sglsweep.verdict import Phase, Verdict
+from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sglsweep.attempt import Scalar
     from sglsweep.catalogue import Catalogue, Signature
-    from sglsweep.matrix import Value
     from sglsweep.triage.events import Event
 
 BLOCK = 1 << 22
@@ -54,7 +50,8 @@ def explain(
         diagnosis = unfailed.conclude(done, ending or Ending())
     else:
         diagnosis = _failure(done, event, catalogue, ending or Ending(), choice.first_fatal)
-    return _completed(diagnosis, done, catalogue, has_failed=event is not None), choice
+    complete = _completed(diagnosis, done, catalogue, has_failed=event is not None)
+    return knowledge.informed(complete, catalogue), choice
 
 
 def _completed(
@@ -89,71 +86,29 @@ def _failure(
     signature = event.signature
     if explained is not None:
         signature = catalogue.signatures.get("import-ignored-then-needed", signature)
-    effective = reading.resolution.effective()
-    context = _context(reading, effective)
-    refined = _refined(signature, catalogue, context)
     shown = explained or event
     phase = event.phase
     if first_fatal is not None and not reading.progress.has_milestone:
         phase = max(phase, first_fatal.phase, key=lambda p: p.order)
-    cause = refined.id if refined else unknown_cause(event)
-    base = Diagnosis(
-        verdict=_verdict(refined, event),
+    text = shown.piece.text
+    return Diagnosis(
+        verdict=_verdict(signature, event),
         phase=phase,
-        cause=cause,
+        cause=signature.id if signature else unknown_cause(event),
         rank=rank_of(reading, event),
         line=shown.piece.line,
         evidence=_excerpt(shown),
-        next_step=_next_step(refined, phase, shown.piece.text),
-        blames=_blames(refined, effective, shown.piece.text),
-        remedy=dict(refined.remedy) if refined else {},
-        confidence=_confidence(refined, event, ending),
+        next_step=knowledge.next_step(signature, phase, text),
+        blames=knowledge.blames(signature, reading.resolution.effective(), text),
+        remedy=dict(signature.remedy) if signature else {},
+        confidence=_confidence(signature, event, ending),
     )
-    return _with_issues(base, catalogue, context)
 
 
 def _verdict(signature: Signature | None, event: Event) -> Verdict:
     if signature is not None and signature.verdict is not None:
         return signature.verdict
     return resolve.verdict_of(event)
-
-
-def _refined(
-    signature: Signature | None, catalogue: Catalogue, context: Mapping[str, str]
-) -> Signature | None:
-    """Return the narrower entry whose condition on the effective flags holds, else the same."""
-    if signature is None:
-        return None
-    for narrower in catalogue.signatures.values():
-        if signature.id in narrower.refines and condition_holds(narrower.when, context):
-            return narrower
-    return signature
-
-
-def _context(reading: Reading, effective: Mapping[str, Scalar]) -> dict[str, str]:
-    """Return what conditions may ask for: effective flags, model, version, gpu."""
-    context = {flag: str(value) for flag, value in effective.items()}
-    facts = reading.numbers.facts
-    names = (facts.get("model_class"), effective.get("model-path"), effective.get("architectures"))
-    context["model"] = " ".join(str(name) for name in names if name)
-    context["version"] = reading.version or ""
-    context["gpu"] = str(facts.get("gpu", ""))
-    context["kv-dtype"] = str(facts.get("kv_dtype", ""))
-    return context
-
-
-def condition_holds(when: Mapping[str, str], context: Mapping[str, str]) -> bool:
-    """Say whether every named value is known and matches; `!` in front turns one round.
-
-    Several flags joined by `|` are one question: any of them may answer it.
-    """
-    for names, pattern in when.items():
-        is_negated = pattern.startswith("!")
-        rule = compiled(pattern.removeprefix("!"))
-        found = any(rule.search(context.get(name, "")) for name in names.split("|"))
-        if found is is_negated:
-            return False
-    return True
 
 
 def unknown_cause(event: Event) -> str:
@@ -181,37 +136,6 @@ def _excerpt(event: Event) -> str:
     return shown[at : at + MAX_EVIDENCE]
 
 
-def _next_step(signature: Signature | None, phase: Phase, text: str) -> str:
-    if signature is not None and (step := signature.step_for(phase, text)):
-        return step
-    return (
-        "No signature knows this failure: look at the lines around it, and keep the log as a case "
-        "(`sglsweep pull RUN N --as CAUSE/CASE`) so that the next one is named."
-    )
-
-
-def _blames(
-    signature: Signature | None, effective: Mapping[str, Scalar], text: str
-) -> tuple[Blame, ...]:
-    if signature is None:
-        return ()
-    groups = signature.groups(text)
-    found = []
-    for blame in signature.blames:
-        value: Value = blame.value
-        flag = blame.flag
-        if flag.startswith("$"):
-            flag = (groups.get(flag[1:]) or "").lstrip("-").replace("_", "-")
-            if not flag:
-                continue
-        if isinstance(value, str) and value.startswith("$"):
-            value = groups.get(value[1:])
-        elif value is None:
-            value = effective.get(flag)
-        found.append(Blame(flag, value))
-    return tuple(found)
-
-
 def _confidence(signature: Signature | None, event: Event, ending: Ending) -> str:
     if signature is None or signature.role is Role.CASCADE:
         return "low"
@@ -222,26 +146,6 @@ def _confidence(signature: Signature | None, event: Event, ending: Ending) -> st
     return "high"
 
 
-def _with_issues(
-    diagnosis: Diagnosis, catalogue: Catalogue, context: Mapping[str, str]
-) -> Diagnosis:
-    rules = [
-        rule
-        for rule in catalogue.issues
-        if diagnosis.cause in rule.causes
-        and condition_holds(rule.when, context)
-        and (not rule.evidence or compiled(rule.evidence).search(diagnosis.evidence))
-    ]
-    if not rules:
-        return diagnosis
-    remedy: dict[str, Value] = dict(diagnosis.remedy)
-    for rule in rules:
-        for flag, value in rule.remedy.items():
-            remedy.setdefault(flag, value)
-    issues: tuple[KnownIssue, ...] = tuple(rule.issue for rule in rules)
-    return replace(diagnosis, known_issues=issues, remedy=remedy)
-
-
 def _suspects(reading: Reading, diagnosis: Diagnosis) -> tuple[Suspect, ...]:
     found = [
         Suspect(
@@ -250,7 +154,7 @@ def _suspects(reading: Reading, diagnosis: Diagnosis) -> tuple[Suspect, ...]:
             event.piece.text[:300] + (f" ({event.count} times)" if event.count > 1 else ""),
         )
         for name, event in reading.suspects.items()
-        if name != diagnosis.cause and event.piece.line != diagnosis.line
+        if event.piece.line != diagnosis.line
     ]
     told = {suspect.id for suspect in found}
     numbers = metrics.oddities(reading.numbers)
