@@ -89,6 +89,26 @@ def test_a_smaller_difference_makes_the_larger_one_superfluous() -> None:
     assert [item.standing for item in items] == [Standing.PROVEN]
 
 
+def test_what_all_differences_have_in_common_is_pointed_at() -> None:
+    (item,) = found(
+        launched(1, "--a 1 --b 1 --c 1", NAN),
+        launched(2, "--a 2 --b 2 --c 1", OK),
+        launched(3, "--a 2 --b 1 --c 2", OK),
+    )
+    assert item.standing is Standing.POINTED
+    assert item.settings == (("a", "1"),)
+    assert item.against == (2, 3)
+
+
+def test_differences_without_anything_in_common_point_nowhere() -> None:
+    items = found(
+        launched(1, "--a 1 --b 1 --c 1 --d 1", NAN),
+        launched(2, "--a 2 --b 2 --c 1 --d 1", OK),
+        launched(3, "--a 1 --b 1 --c 2 --d 2", OK),
+    )
+    assert [item.standing for item in items] == [Standing.NARROWED, Standing.NARROWED]
+
+
 def test_many_differences_show_nothing() -> None:
     one, two = "--a 1 --b 1 --c 1 --d 1", "--a 2 --b 2 --c 2 --d 2"
     assert found(launched(1, one, NAN), launched(2, two, OK)) == ()

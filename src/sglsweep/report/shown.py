@@ -1,8 +1,9 @@
 """What the attempts show about who is to blame: never more than that.
 
 Proven: two attempts differ in just this, one serves and one fails. Passed: they differ in just
-this, and the other gets further before it fails of something else. Narrowed: they differ in a
-few settings, the fault is among them. Shared: every failure of the cause has it, no serving
+this, and the other gets further before it fails of something else. Pointed at: several pairs
+differ in a few settings and have just this one in common. Narrowed: they differ in a few
+settings, the fault is among them. Shared: every failure of the cause has it, no serving
 attempt has. Suspected: the signature names it and nothing more is known. Not alone: an attempt
 serves in spite of it. Not needed: an attempt fails of the same cause without it.
 """
@@ -35,6 +36,7 @@ class Standing(StrEnum):
 
     PROVEN = "proven"
     PASSED = "passed"
+    POINTED = "pointed at"
     NARROWED = "narrowed"
     SHARED = "shared"
     SUSPECTED = "suspected"
@@ -56,7 +58,7 @@ class Shown:
     """One thing that is to blame for a cause, and how that is known.
 
     Attributes:
-        pair: the two attempts that show it, for proven, passed and narrowed.
+        pair: the two attempts that show it, for all but the last four; the first of several.
         blame: the signature's word, for the last three.
         against: attempts that fail of the same cause without it, or serve in spite of it.
         settings: for shared: what the failures have in common.
@@ -96,10 +98,29 @@ def _paired(run: RunView, failing: Sequence[Outcome]) -> list[Shown]:
         if len(pair.changes) == 1 and _got_further(pair) and not _is_said(pair, proven)
     ]
     narrowed = [pair for pair in narrowed if not any(_is_within(p, pair) for p in passed)]
+    pointed = [] if proven or passed else _pointed(narrowed)
+    if pointed:
+        return pointed
     return [
         *(_shown(Standing.PROVEN, pair, failing) for pair in proven),
         *(_shown(Standing.PASSED, pair, failing) for pair in passed),
         *(Shown(standing=Standing.NARROWED, pair=pair) for pair in narrowed[:_NARROWED_SHOWN]),
+    ]
+
+
+def _pointed(narrowed: Sequence[Pair]) -> list[Shown]:
+    """Return the one setting that all differences have in common, if there is just one."""
+    common = set.intersection(*(_suspects(pair) for pair in narrowed)) if narrowed else set()
+    if len(narrowed) == 1 or len(common) != 1:
+        return []
+    better = tuple(sorted({pair.better.attempt.number for pair in narrowed}))
+    return [
+        Shown(
+            standing=Standing.POINTED,
+            pair=narrowed[0],
+            settings=tuple(common),
+            against=better,
+        )
     ]
 
 

@@ -32,6 +32,8 @@ def tell(run: RunView, group: Group, item: Shown) -> Line:
     match item.standing:
         case Standing.PROVEN | Standing.PASSED:
             return _single(run, item) if item.pair else ()
+        case Standing.POINTED:
+            return _pointed(run, item, item.pair) if item.pair else ()
         case Standing.NARROWED:
             return _narrowed(run, item.pair) if item.pair else ()
         case Standing.SHARED:
@@ -90,6 +92,21 @@ def _bare(name: str) -> str:
 def _times(run: RunView, outcome: Outcome) -> str:
     times = len(run.repeats(outcome))
     return f" ({times} of {times})" if times > 1 else ""
+
+
+def _pointed(run: RunView, item: Shown, pair: Pair) -> Line:
+    ((name, value),) = item.settings
+    change = next(c for c in pair.changes if (c.name, c.before) == (name, value))
+    options = back_options([change])
+    proof = f"sglsweep relaunch {run.run} {pair.better.attempt.number} {options}"
+    against, is_one = listed(list(item.against)), len(item.against) == 1
+    return (
+        "Points to ",
+        *_culprit(change, pair.failing),
+        f", not proven: all that its differences from {against}, which "
+        f"{'serves' if is_one else 'serve'}, have in common",
+        *(("; ", Code(proof), " failing alike would prove it") if options else ()),
+    )
 
 
 def _narrowed(run: RunView, pair: Pair) -> Line:
