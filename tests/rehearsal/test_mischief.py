@@ -143,8 +143,8 @@ def test_a_rule_can_ask_for_mischief(tmp_path: Path) -> None:
     world.write_text(
         "axes: {attention-backend: [null, triton]}\n"
         "rules:\n"
-        "- {when: {attention-backend: triton}, verdict: hang, cause: stall, phase: weights-done,\n"
-        "   mischief: busy-hang}\n"
+        "- {when: {attention-backend: triton}, verdict: hang, cause: silent,\n"
+        "   phase: weights-done, mischief: busy-hang}\n"
     )
     with launched(tmp_path, "--attention-backend", "triton", world=world) as standin:
         standin.await_line("Load weight end")

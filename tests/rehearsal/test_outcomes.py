@@ -111,7 +111,7 @@ def test_untuned_moe_tiles_serve_one_request_and_die_of_two(tmp_path: Path) -> N
 
 
 def test_a_prefix_hit_can_be_what_kills(tmp_path: Path) -> None:
-    world = one_rule(tmp_path, "kernel-unsupported triton-shared-memory decode")
+    world = one_rule(tmp_path, "kernel-unsupported triton-out-of-shared-memory decode")
     with launched(tmp_path, "--attention-backend", "triton", world=world) as standin:
         standin.await_line(READY)
         assert standin.generate(range(200), temperature=1.0)["meta_info"]["cached_tokens"] == 0
@@ -132,13 +132,13 @@ def test_garbage_is_token_zero_for_ever(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("decides", "status", "text"),
     [
-        ("bad-config argparse start", 2, "error: argument --attention-backend"),
-        ("kernel-unsupported backend-refused-at-start start", 1, "only supported on"),
-        ("env-error module-missing start", 1, "ModuleNotFoundError: No module named"),
+        ("bad-config flag-invalid-choice start", 2, "error: argument --attention-backend"),
+        ("kernel-unsupported backend-not-for-this-arch start", 1, "only supported on"),
+        ("env-error import-error start", 1, "ModuleNotFoundError: No module named"),
         ("load-error weight-shape-mismatch weights", -9, "The size of tensor a"),
         ("oom oom-weights weights", -9, "OutOfMemoryError"),
         ("oom oom-kv-pool weights-done", -9, "Not enough memory. Please try to increase"),
-        ("bad-config dsa-fp8-layout-assert graph-capture", -9, "AssertionError"),
+        ("bad-config dsa-triton-fp8-kv graph-capture", -9, "AssertionError"),
         ("collective-error nccl-error dist-init", -9, "NCCL error in:"),
         ("crash segfault graph-capture", 1, "Fatal Python error: Segmentation fault"),
         ("killed killed-sigkill weights", 1, "Exit code: -9"),
@@ -194,7 +194,7 @@ def test_a_hang_at_decode_is_ended_by_the_watchdog(tmp_path: Path) -> None:
 def test_a_rule_can_say_which_request_kills(
     tmp_path: Path, at: str, prompts: list[tuple[range, float, int]]
 ) -> None:
-    world = one_rule(tmp_path, "crash crash decode", at=at)
+    world = one_rule(tmp_path, "crash flake decode", at=at)
     with launched(tmp_path, "--attention-backend", "triton", world=world) as standin:
         standin.await_line(READY)
         *fine, last = prompts

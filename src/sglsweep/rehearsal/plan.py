@@ -115,7 +115,7 @@ def _fate(
             hang = Truth(Verdict.HANG, phase, "silent")
             return hang, failure_for(hang), "first"
         if name.startswith("dies-at-step"):
-            step = Truth(Verdict.CRASH, Phase.DECODE, "crash")
+            step = Truth(Verdict.CRASH, Phase.DECODE, "flake")
             return step, failure_for(step), name.partition("=")[2] or "1"
     failure = failure_for(truth, shows)
     if failure is not None and failure.kind == "garbage":

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _ORPHAN_LIVES_S = 600
 _TORCH_DTYPES = {"fp8_e4m3": "torch.float8_e4m3fn", "fp8_e5m2": "torch.float8_e5m2"}
 _MANY_GPUS = 2
+_NOT_OF_A_RANK = frozenset({"stranger", "garbage"})
 
 
 class Rank:
@@ -95,7 +96,8 @@ class Rank:
         self._tell_parent()
 
     def _end_if(self, phase: Phase) -> None:
-        if not self.plan.strikes(phase):
+        failure = self.plan.failure
+        if failure is None or failure.kind in _NOT_OF_A_RANK or not self.plan.strikes(phase):
             return
         if not self._is_victim():
             self.hang()  # in a collective with a rank that will never come
