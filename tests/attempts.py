@@ -28,7 +28,7 @@ STANDIN = Path(__file__).parent / "onhost" / "standin.py"
 KEEPER = Path(launch.__file__).parent / "onhost" / "keeper.py"
 
 
-def wait_until(holds: Callable[[], bool], within_s: float = 20.0) -> None:
+def wait_until(holds: Callable[[], bool], within_s: float = 40.0) -> None:
     """Return once something is true.
 
     Raises:

@@ -144,7 +144,7 @@ def _wait_until_it_answers(sshd: Sshd) -> None:
 
 
 class Gate:
-    """A TCP relay in front of a server, that can be cut, held silent, and opened again."""
+    """A TCP relay in front of a server, that can be cut, kept shut, and opened again."""
 
     def __init__(self, port: int) -> None:
         self._target = port

@@ -115,7 +115,7 @@ class HostContract:
         script = f"trap '' TERM; sleep 300 & echo $$ $! > {note}; wait"
 
         with pytest.raises(HostError, match="did not end within"):
-            host.run(["sh", "-c", script], timeout_s=1.0)
+            host.run(["sh", "-c", script], timeout_s=3.0)
 
         pids = [int(word) for word in Path(note).read_text().split()]
         assert len(pids) == 2

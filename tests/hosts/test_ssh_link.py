@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hosts.contract import wait_until
+from hosts.contract import is_alive, wait_until
 from sglsweep.errors import ConfigError, HostError, HostUnreachable
 from sglsweep.hosts.ssh import SshHost
 from sglsweep.hosts.ssh_config import SshTarget, resolve
@@ -317,3 +317,17 @@ def test_no_jump_is_taken_where_none_says_so(tmp_path: Path) -> None:
     config = "Host gpu\n  ProxyJump none\nHost *\n  ProxyJump bastion\n"
 
     assert len(resolve(resolved(tmp_path, config))) == 1
+
+
+def test_a_command_behind_a_slow_login_shell_is_ended_all_the_same(tmp_path: Path) -> None:
+    slow = 'ForceCommand sleep 2; eval "$SSH_ORIGINAL_COMMAND"'
+    note = tmp_path / "note"
+    with running_sshd(tmp_path / "slow", slow, "Subsystem sftp /bin/false") as server:
+        host = SshHost(server.target())
+
+        with pytest.raises(HostError, match="did not end within"):
+            host.run(["sh", "-c", f"echo $$ >{note}; exec sleep 600"], timeout_s=1.0)
+        host.close()
+
+    assert wait_until(lambda: note.exists() and note.read_text().strip() != "")
+    assert wait_until(lambda: not is_alive(int(note.read_text())))

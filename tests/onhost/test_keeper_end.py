@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
@@ -138,9 +139,9 @@ def test_a_server_that_ends_by_itself_leaves_its_status(
 
 
 def test_the_exit_status_is_told_before_the_rest_is_cleared_away(attempts: Attempts) -> None:
-    attempt = attempts.start("deaf-rank", "exit=1")
+    attempt = attempts.start("deaf-rank", "exit=1", graces={"orphan_grace_s": 60.0})
 
-    wait_until(lambda: attempt.state.exit_status == 1, within_s=4.0)
+    wait_until(lambda: attempt.state.exit_status == 1)
 
     assert not attempt.state.has_ended
 
@@ -224,8 +225,9 @@ def test_a_neighbour_is_left_alone(attempts: Attempts) -> None:
 
 
 def test_a_marker_that_begins_like_ours_is_not_ours(attempts: Attempts) -> None:
-    short = attempts.start("lost-rank", "wait", marker="test-neighbour-1")
-    long = attempts.start("lost-rank", "wait", marker="test-neighbour-11")
+    marker = f"test-{uuid.uuid4()}"
+    short = attempts.start("lost-rank", "wait", marker=marker)
+    long = attempts.start("lost-rank", "wait", marker=f"{marker}1")
     short.wait_for("rank is")
     long.wait_for("rank is")
 

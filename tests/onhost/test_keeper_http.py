@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import socket
 import time
@@ -74,9 +73,9 @@ def test_no_more_are_in_flight_than_asked_for(server: Started) -> None:
 
     answer = server.ask(*requests, concurrency=2)
 
-    started = sorted(one.started_s for one in answer.responses)
-    assert started[1] < 0.15
-    assert started[2] >= 0.25
+    one, two, third, _ = sorted(answer.responses, key=lambda response: response.started_s)
+    first_end = min(one.started_s + one.elapsed_s, two.started_s + two.elapsed_s)
+    assert third.started_s >= first_end - 0.01
 
 
 @pytest.mark.parametrize(("path", "status"), [("/nothing", 404), ("/broken", 500)])
@@ -124,8 +123,8 @@ def test_a_stream_is_timed_event_by_event(server: Started) -> None:
 
     assert response.body.count("data:") == 4
     assert len(response.chunks) == 4
-    gaps = [after - before for before, after in itertools.pairwise(response.chunks)]
-    assert all(gap > 0.05 for gap in gaps)
+    assert response.chunks == tuple(sorted(response.chunks))
+    assert response.chunks[-1] - response.chunks[0] > 0.15
     assert response.first_byte_s is not None
     assert response.first_byte_s <= response.chunks[0] < response.elapsed_s
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SHORTEST_NAP_S = 0.001
 _LONGEST_NAP_S = 0.02
 _PIECE = 1 << 15
+_LATE_PID_S = 10.0
 # What `ssh` itself exits with when the host tells no status.
 _NO_STATUS = 255
 
@@ -98,9 +99,19 @@ class Command:
             self._stdin = memoryview(b"")
 
     def _end(self, end: Callable[[int], None]) -> None:
-        pid = re.search(rb"%s (\d+)\n" % self._token.encode(), bytes(self._stderr))
+        pid = self._find_pid()
+        until = time.monotonic() + _LATE_PID_S
+        # A slow login shell may only now come to the command; it must not stay behind.
+        while pid is None and not self._has_ended() and time.monotonic() < until:
+            if not self._move():
+                time.sleep(_LONGEST_NAP_S)
+            pid = self._find_pid()
         if pid is not None:
-            end(int(pid.group(1)))
+            end(pid)
+
+    def _find_pid(self) -> int | None:
+        told = re.search(rb"%s (\d+)\n" % self._token.encode(), bytes(self._stderr))
+        return int(told.group(1)) if told else None
 
     def _answer(self) -> Answer:
         status = self._channel.exit_status
