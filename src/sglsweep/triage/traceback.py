@@ -103,7 +103,8 @@ class Trace:
 
     def has_in_its_stack(self, piece: Piece) -> bool:
         """Say whether a piece is one of its frames or lines of source: they say nothing."""
-        return self.source is piece or piece.text.lstrip().startswith('File "')
+        text = piece.text
+        return self.source is piece or text.lstrip().startswith('File "') or is_marker(text)
 
     def has_ended_at(self, piece: Piece) -> bool:
         """Say whether this very piece is the exception that ended it."""
@@ -118,6 +119,11 @@ class Trace:
 def is_dump_frame(text: str) -> bool:
     """Say whether a line is a frame of a faulthandler dump, which is no exception."""
     return bool(_DUMP_FRAME.match(text))
+
+
+def is_marker(text: str) -> bool:
+    """Say whether a line only points at a part of the line of source above it."""
+    return text.startswith("    ") and not text.strip(" ^~")
 
 
 def is_exception(piece: Piece) -> bool:

@@ -97,7 +97,8 @@ class Traces:
         trace = self._open[-1]
         if piece.is_headed or not piece.text.startswith("    "):
             return None
-        trace.source = piece
+        if not traceback.is_marker(piece.text):
+            trace.source = piece
         return trace
 
     def _begin(self, piece: Piece, marks: set[str], previous: Piece | None) -> Trace | None:
