@@ -67,9 +67,9 @@ def table(axes: Sequence[Axis], history: Sequence[Evidence]) -> tuple[BlameRow, 
     belief = believe(codes, known)
     rows = (
         [
-            _row(codes, belief, fault, known)
-            for readings in belief.readings.values()
-            for fault in max(readings, key=lambda reading: reading.weight).faults
+            _row(codes, belief, (fault, likeliest.weight), known)
+            for likeliest in map(_likeliest, belief.readings.values())
+            for fault in likeliest.faults
         ]
         if known
         else []
@@ -92,7 +92,14 @@ def flakes(axes: Sequence[Axis], history: Sequence[Evidence]) -> tuple[int, ...]
     )
 
 
-def _row(codes: Table, belief: Belief, fault: Fault, known: Sequence[Evidence]) -> BlameRow:
+def _likeliest(readings: Sequence[Reading]) -> Reading:
+    return max(readings, key=lambda reading: reading.weight)
+
+
+def _row(
+    codes: Table, belief: Belief, found: tuple[Fault, float], known: Sequence[Evidence]
+) -> BlameRow:
+    fault, weight = found
     best = int(fault.chances.argmax())
     failing = [n for member in fault.members for n in member.numbers]
     by_number = {entry.number: entry for entry in known}
@@ -111,7 +118,7 @@ def _row(codes: Table, belief: Belief, fault: Fault, known: Sequence[Evidence]) 
         phase=sample.phase,
         verdict=sample.verdict,
         status=Status.PROVEN if proven else Status.SUPPORTED,
-        chance=1.0 if proven else float(fault.chances[best]),
+        chance=1.0 if proven else weight * float(fault.chances[best]),
         attempts_for=tuple(sorted(failing)),
         pairs=pairs,
     )

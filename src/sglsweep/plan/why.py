@@ -29,7 +29,7 @@ def sentence(
     every = table.encode(entry.cell for entry in known)
     changes = np.count_nonzero(every != codes, axis=1)
     nearest = min(range(len(known)), key=lambda i: (changes[i], -known[i].phase.order, -i))
-    odds = f"chance to serve {_percent(chance)}"
+    odds = f"chance to serve {percent(chance)}"
     if not changes[nearest]:
         return (
             f"attempt {known[nearest].number} again: nothing else speaks against it, so its "
@@ -89,5 +89,6 @@ def _got_to(belief: Belief, entry: Evidence) -> str:
     return f", which got to {entry.phase}"
 
 
-def _percent(chance: float) -> str:
+def percent(chance: float) -> str:
+    """Write a chance so that small ones do not read as none."""
     return "under 1 %" if chance < 0.01 else f"{chance:.0%}".replace("%", " %")  # noqa: PLR2004

@@ -1,0 +1,139 @@
+"""When to stop: the chance that anything left serves, and what a sweep cannot mend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sglsweep.plan.belief import believe
+from sglsweep.plan.outlook import outlook
+from sglsweep.plan.table import table_of, telling, tried
+from sglsweep.plan.why import joined, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from sglsweep.matrix import Cells, Value
+    from sglsweep.plan.belief import Belief
+    from sglsweep.plan.strategy import Evidence
+    from sglsweep.plan.table import Table
+
+OFTEN = 4
+"""Cells that failed alike before a fault is said to be outside what is left of the matrix."""
+SURE = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wall:
+    """A failure that no cell that is left can get round.
+
+    Attributes:
+        values: the values that it comes with, which every cell left has; empty where the
+            failures have nothing in common, so that no listed flag is behind it.
+        attempts: the attempts that ended with it.
+    """
+
+    cause: str
+    values: Mapping[str, Value]
+    attempts: tuple[int, ...]
+
+    @property
+    def why(self) -> str:
+        """One sentence with what would help."""
+        numbers = joined([str(number) for number in self.attempts])
+        if self.values:
+            flags = joined([f"{flag}={value}" for flag, value in self.values.items()])
+            where = f"every cell left has {flags}"
+        else:
+            where = "they have no setting of the matrix in common, and nothing got past it"
+        return (
+            f"{numbers} ended with {self.cause}, and {where}: try a build with a fix, or add "
+            "another value to the matrix"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What the attempts that are left can be expected to bring.
+
+    Attributes:
+        next_serves: chance of the best cell to serve.
+        any_serves: chance that one of the attempts that are left serves; what they teach on the
+            way makes it better, cells that fail for one reason make it worse.
+        cells_left: cells that have not been tried.
+    """
+
+    next_serves: float
+    any_serves: float
+    cells_left: int
+    walls: tuple[Wall, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """One sentence for a reader who must decide whether to go on."""
+        if self.walls:
+            return self.walls[0].why
+        return (
+            f"{self.cells_left} cells are left; the best has a chance of "
+            f"{percent(self.next_serves)} to serve, {percent(self.any_serves)} within the budget"
+        )
+
+
+def forecast(cells: Cells, history: Sequence[Evidence], *, attempts_left: int) -> Forecast:
+    """Return what further attempts can be expected to bring."""
+    table, known = table_of(cells), telling(history)
+    left = ~tried(table, known)
+    if not left.any():
+        return Forecast(next_serves=0.0, any_serves=0.0, cells_left=0)
+    belief = believe(table, known)
+    best = float(outlook(table.split, belief).chances[left].max())
+    launches = min(attempts_left, int(left.sum()))
+    return Forecast(
+        next_serves=best,
+        any_serves=1.0 - (1.0 - best) ** launches,
+        cells_left=int(left.sum()),
+        walls=tuple(_walls(table, known, belief, left)),
+    )
+
+
+def _walls(
+    table: Table, known: Sequence[Evidence], belief: Belief, left: NDArray[np.bool_]
+) -> list[Wall]:
+    by_number = {entry.number: entry for entry in known}
+    walls = []
+    for (cause, _, _), readings in belief.readings.items():
+        for fault in max(readings, key=lambda reading: reading.weight).faults:
+            best = int(fault.chances.argmax())
+            axes = np.flatnonzero(belief.space.bits[best])
+            base = belief.clues.codes[fault.row]
+            stands = (table.codes[left][:, axes] == base[axes]).all()
+            if len(fault.members) >= OFTEN and fault.chances[best] >= SURE and stands:
+                numbers = tuple(sorted(n for m in fault.members for n in m.numbers))
+                cell = by_number[numbers[0]].cell
+                names = [table.names[axis] for axis in axes]
+                walls.append(
+                    Wall(
+                        cause=cause,
+                        values={name: cell.get(name) for name in names},
+                        attempts=numbers,
+                    )
+                )
+    return walls + _outside(belief)
+
+
+def _outside(belief: Belief) -> list[Wall]:
+    """Return failures that share no value and that nothing got past: no flag is behind them."""
+    walls = []
+    for kind, failures in belief.clues.failures.items():
+        rows = [failure.row for failure in failures]
+        codes = belief.clues.codes[rows]
+        shares = (codes == codes[0]).all(axis=0).any()
+        is_last = belief.clues.reach.max() <= belief.clues.reach[rows[0]]
+        if len(rows) >= OFTEN and is_last and not shares:
+            numbers = tuple(sorted(n for failure in failures for n in failure.numbers))
+            walls.append(Wall(cause=kind[0], values={}, attempts=numbers))
+    return walls

@@ -1,0 +1,55 @@
+"""When a sweep should stop, and what to say then."""
+
+from __future__ import annotations
+
+from plan.history import AXES, cell, failed, product_of
+from sglsweep.matrix import Cells
+from sglsweep.plan.forecast import forecast
+from sglsweep.plan.strategy import Evidence
+from sglsweep.verdict import Phase
+
+
+def test_more_attempts_make_a_serving_cell_likelier() -> None:
+    history = [failed(1, 0, 0, 0, 0)]
+    one = forecast(product_of(), history, attempts_left=1)
+    ten = forecast(product_of(), history, attempts_left=10)
+    assert one.any_serves == one.next_serves
+    assert one.next_serves < ten.any_serves < 1
+
+
+def test_a_matrix_without_untried_cells_promises_nothing() -> None:
+    done = forecast(Cells(AXES, [(0, 0, 0, 0)]), [failed(1, 0, 0, 0, 0)], attempts_left=9)
+    assert (done.any_serves, done.cells_left) == (0.0, 0)
+
+
+def test_a_value_that_every_cell_left_has_is_a_wall() -> None:
+    cells = Cells(AXES, [row for row in product_of().rows if row[0] == 0])
+    history = [
+        failed(n + 1, 0, n % 3, n % 2, n // 2, blames=("attention-backend",)) for n in range(4)
+    ]
+    seen = forecast(cells, history, attempts_left=9)
+    (wall, *_) = seen.walls
+    assert wall.values == {"attention-backend": "flashinfer"}
+    assert wall.attempts == (1, 2, 3, 4)
+    assert "try a build with a fix" in seen.why
+
+
+def test_the_same_end_whatever_is_launched_points_outside_the_matrix() -> None:
+    rows = [(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 0, 1), (0, 1, 1, 0)]
+    history = [failed(n, *row, cause="deep-gemm-arch") for n, row in enumerate(rows, 1)]
+    walls = forecast(product_of(), history, attempts_left=9).walls
+    assert [wall.values for wall in walls] == [{}]
+    assert "no setting of the matrix in common" in walls[0].why
+
+
+def test_what_something_got_past_is_no_wall() -> None:
+    rows = [(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 0, 1), (0, 1, 1, 0)]
+    history = [failed(n, *row) for n, row in enumerate(rows, 1)]
+    further = Evidence(
+        number=5,
+        cell=cell(2, 0, 1, 0),
+        verdict=history[0].verdict,
+        phase=Phase.DECODE,
+        cause="nan-in-probs",
+    )
+    assert not forecast(product_of(), [*history, further], attempts_left=9).walls
