@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sglsweep.plan.belief import Belief
     from sglsweep.plan.strategy import Evidence
-    from sglsweep.plan.suspects import Fault
+    from sglsweep.plan.suspects import Fault, Reading
     from sglsweep.plan.table import Table
 
 
