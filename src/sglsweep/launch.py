@@ -65,7 +65,7 @@ class LaunchSpec:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def as_json(self) -> bytes:
-        """Return `spec.json`: everything but the secrets' values."""
+        """Return `spec.json`: everything, of the secrets the names."""
         spec = {
             "schema": 1,
             "marker": self.marker,
@@ -76,6 +76,7 @@ class LaunchSpec:
             "deadline_s": self.deadline_s,
             "max_log_bytes": self.max_log_bytes,
             "gpus": None if self.gpus is None else list(self.gpus),
+            "secrets": sorted(self.secrets),
             **self.graces,
         }
         return json.dumps(spec, indent=1).encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attempts import is_alive, wait_until
+from attempts import KEEPER, is_alive, wait_until
 from sglsweep.onhost.keeper import Secrets, mask_options
 
 if TYPE_CHECKING:
@@ -60,6 +61,20 @@ def test_half_a_value_at_the_end_of_the_log_is_hidden_too(attempts: Attempts) ->
     attempt.wait_for_end()
 
     assert attempt.log == "then ${TOKEN}"
+
+
+def test_nothing_starts_when_the_secrets_did_not_arrive(attempts: Attempts) -> None:
+    spec = attempts.spec("wait", secrets={"TOKEN": VALUE})
+    folder = attempts.folder / "by-hand"
+    folder.mkdir()
+    (folder / "spec.json").write_bytes(spec.as_json())
+    words = [sys.executable, "-I", str(KEEPER), "start", str(folder)]
+
+    said = subprocess.run(words, input=b"", capture_output=True, check=False, timeout=30)
+
+    assert said.returncode == 5
+    assert b"lacks the secrets TOKEN" in said.stdout
+    assert not (folder / "state.json").exists()
 
 
 def test_a_program_that_cannot_run_is_named_without_the_value(attempts: Attempts) -> None:

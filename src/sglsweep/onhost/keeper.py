@@ -1390,11 +1390,11 @@ def read_secrets() -> Dict[str, str]:
     return {str(name): str(value) for name, value in found.items()}
 
 
-def read_spec(folder: Folder) -> Json:
+def read_spec(folder: Folder, secrets: Dict[str, str]) -> Json:
     """Return `spec.json`.
 
     Raises:
-        NotStarted: it is absent or lacks something.
+        NotStarted: it is absent or lacks something, or wants secrets that did not arrive.
     """
     spec = folder.read_json("spec.json")
     if spec is None:
@@ -1405,6 +1405,10 @@ def read_spec(folder: Folder) -> Json:
     wrong = [name for name, kind in wanted.items() if not isinstance(spec.get(name), kind)]
     if wrong or not spec["marker"] or not spec["argv"]:
         raise NotStarted("spec", "spec.json lacks %s" % (", ".join(wrong) or "marker or argv"))
+    # A link that breaks before they came looks like an empty standard input.
+    lacking = [name for name in spec.get("secrets") or [] if name not in secrets]
+    if lacking:
+        raise NotStarted("spec", "standard input lacks the secrets %s" % ", ".join(lacking))
     return spec
 
 
@@ -1418,8 +1422,9 @@ def start(path: str) -> int:
     """Start the attempt of a folder; a second start of the same one starts nothing."""
     folder = Folder(path)
     try:
-        secrets = Secrets(read_secrets())
-        spec = read_spec(folder)
+        values = read_secrets()
+        secrets = Secrets(values)
+        spec = read_spec(folder, values)
         lock = take_lock(folder, patience_s=0.0)
         state = folder.read_json("state.json")
         if lock is None and state is None:
