@@ -17,7 +17,7 @@ from sglsweep.plan.table import table_of, telling, tried
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,8 +27,21 @@ if TYPE_CHECKING:
 
 AS_GOOD = 0.999
 """Cells this close to the best chance count as equal; the one with the fewest changes is taken."""
-MOST_LAUNCHES = 3
-"""Launches of one cell; a third failure alike is no flake."""
+ONCE = 1
+MOST_LAUNCHES: Mapping[Verdict, int] = {
+    Verdict.CRASH: 3,
+    Verdict.KILLED: 3,
+    Verdict.INCOMPLETE: 3,
+    Verdict.GRAPH_CAPTURE_OK: 3,
+    Verdict.NAN_IN_PROBS: 2,
+    Verdict.DEVICE_ASSERT: 2,
+    Verdict.CUDA_FAULT: 2,
+    Verdict.HANG: 2,
+    Verdict.COLLECTIVE_ERROR: 2,
+}
+"""Launches of one cell that ended so; any other failure comes again and is not asked twice."""
+LEAST_TO_REPEAT = 0.05
+"""A cell that failed is launched again only if its chance to serve is at least this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +71,7 @@ class Adaptive:
         seen = outlook(table.split, belief)
         chances = seen.chances
         worth = seen.news if self.goal is Goal.MAP else chances.copy()
-        worth[_worn_out(table, telling(history))] = -1.0
+        worth[_worn_out(table, telling(history), chances)] = -1.0
         if worth.max() < 0:
             return Finish(ALL_TRIED)
         index = self._nearest_of_the_best(table, worth, known)
@@ -78,11 +91,21 @@ class Adaptive:
         return int(best[int(chance.integers(len(best)))])
 
 
-def _worn_out(table: Table, history: Sequence[Evidence]) -> NDArray[np.bool_]:
-    """Return which cells need no further launch: they served, or failed often enough."""
-    served = tried(table, [entry for entry in history if entry.verdict is Verdict.SERVING])
+def _worn_out(
+    table: Table, history: Sequence[Evidence], chances: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Return which cells need no further launch: they served, or failed often enough.
+
+    How often is enough depends on the verdict: SGLang refuses the same arguments again, a crash
+    may be a flake. And a repeat must have a chance: it takes minutes of every GPU.
+    """
     launches: dict[str, int] = {}
     for entry in history:
         launches[entry.cell.key] = launches.get(entry.cell.key, 0) + 1
-    often = [entry for entry in history if launches[entry.cell.key] >= MOST_LAUNCHES]
-    return served | tried(table, often)
+    final = [
+        entry
+        for entry in history
+        if entry.verdict is Verdict.SERVING
+        or launches[entry.cell.key] >= MOST_LAUNCHES.get(entry.verdict, ONCE)
+    ]
+    return tried(table, final) | (tried(table, history) & (chances < LEAST_TO_REPEAT))
