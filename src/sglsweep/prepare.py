@@ -18,6 +18,7 @@ from sglsweep.expand import Expanded, expand
 from sglsweep.flags import FlagTable
 from sglsweep.hosts.local import LocalHost
 from sglsweep.hosts.ssh import SshHost, SshTarget
+from sglsweep.rehearsal.world_file import load_world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +64,9 @@ def prepare(path: Path) -> Ground:
     """
     sweep = load_sweep(path)
     refuse_unsupported(sweep)
+    for build in sweep.builds.values():
+        if build.rehearsal is not None:
+            load_world(build.rehearsal)
     expand(sweep)
     config = load_host(sweep.host, path)
     host = open_host(config)

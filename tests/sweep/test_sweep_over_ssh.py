@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sshd import Gate, Sshd, running_sshd
+from worlds import VERDICTS, Folder, small_sweep, wait_until_gone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with running_sshd(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+def over_ssh(path: Path, sshd: Sshd, *, port: int) -> Folder:
+    """Write a small sweep whose host is the test's own server, reached at `port`."""
+    target = sshd.target()
+    ssh = f"{{host: 127.0.0.1, port: {port}, user: {target.user}, key: {target.key}}}"
+    hosts = f"gpu-01: {{ssh: {ssh}, workdir: {path}/work}}\n"
+    folder = small_sweep(path, host="gpu-01", hosts=hosts)
+    known = path / "home" / ".ssh"
+    known.mkdir(mode=0o700)
+    lines = target.known_hosts[0].read_text() if target.known_hosts else ""
+    (known / "known_hosts").write_text(lines.replace(f":{sshd.port}", f":{port}"))
+    return folder
+
+
+def test_the_same_sweep_over_ssh_comes_to_the_same_verdicts(tmp_path: Path, sshd: Sshd) -> None:
+    folder = over_ssh(tmp_path, sshd, port=sshd.port)
+    done = folder.call(*folder.sweep_words())
+    assert done.returncode == 0, done.stderr
+    assert folder.verdicts() == VERDICTS
+    wait_until_gone(folder)
+
+
+def test_a_link_that_is_cut_and_comes_back_changes_no_verdict(tmp_path: Path, sshd: Sshd) -> None:
+    gate = Gate(sshd.port)
+    try:
+        folder = over_ssh(tmp_path, sshd, port=gate.port)
+        process = folder.begin()
+        folder.wait_for("attempt 1 started", process=process)
+        # In the middle of whatever it does: twice a second while it sweeps.
+        while process.poll() is None:
+            gate.cut()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.5)
+        assert process.returncode == 0
+    finally:
+        gate.close()
+    assert folder.verdicts() == VERDICTS
+    wait_until_gone(folder)
+
+
+def test_an_unknown_host_key_is_refused_with_the_command_that_adds_it(
+    tmp_path: Path, sshd: Sshd
+) -> None:
+    folder = over_ssh(tmp_path, sshd, port=sshd.port)
+    (tmp_path / "home" / ".ssh" / "known_hosts").unlink()
+    done = folder.call(*folder.sweep_words())
+    assert done.returncode == 3
+    assert "ssh-keyscan" in done.stderr
+    assert not folder.run.exists()
