@@ -23,7 +23,7 @@ SILENT = {f"silent-{phase.value}" for phase in Phase}
 NARROWER = [
     s
     for s in ENTRIES
-    if s.refines or s.id == "import-ignored-then-needed" or not (s.literals or s.pattern)
+    if s.id == "import-ignored-then-needed" or not (s.literals or s.pattern)
 ]
 """Entries that match no line by themselves: another one becomes them."""
 HOSTILE = (
@@ -68,7 +68,6 @@ def test_entry_is_not_shadowed_by_another_one(entry: Signature) -> None:
             s
             for s in ENTRIES
             if (s.literals or s.site is Site.EXCEPTION)
-            and not s.refines
             and (not s.literals or any(text in sample for text in s.literals))
             and (s is entry or holds(s, sample, phase, ""))
         ]
