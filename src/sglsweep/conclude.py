@@ -10,7 +10,16 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from sglsweep.attempt import Diagnosis, End, EndKind, Proof, ProofStep, StepState, Suspect
+from sglsweep.attempt import (
+    WITHOUT_TOKENS,
+    Diagnosis,
+    End,
+    EndKind,
+    Proof,
+    ProofStep,
+    StepState,
+    Suspect,
+)
 from sglsweep.triage.ending import Ending
 from sglsweep.verdict import Milestone, MilestoneState, Phase, Verdict
 
@@ -22,8 +31,6 @@ if TYPE_CHECKING:
 
 _NO_FAILURE = {Verdict.SERVING, Verdict.GRAPH_CAPTURE_OK, Verdict.INCOMPLETE}
 _OUR_DOING = {EndKind.INTERRUPTED, EndKind.DEADLINE, EndKind.HOST_LOST}
-_WITHOUT_TOKENS = {"answers", "server-info"}
-"""Steps of the proof that need no forward pass: they say nothing of a decode."""
 
 
 def ending_of(end: End) -> Ending:
@@ -97,6 +104,11 @@ def _by_end(  # noqa: C901, PLR0911 - one line for each kind
             return _hang(diagnosis, f"silent-{diagnosis.phase}", end)
         case EndKind.CAP:
             return _hang(diagnosis, f"too-long-{diagnosis.phase}", end)
+        case EndKind.LOG_LIMIT:
+            return replace(
+                _hang(diagnosis, "log-flood", end),
+                next_step="The server prints without end: look at what its last lines repeat.",
+            )
         case EndKind.PROVEN | EndKind.PROOF_FAILED:
             return _not_proven(diagnosis, end, proof)
         case EndKind.DEADLINE:
@@ -136,7 +148,7 @@ def _under_probe(diagnosis: Diagnosis, proof: Proof | None) -> Diagnosis:
 
 
 def _phase_at(phase: Phase, step: ProofStep) -> Phase:
-    return phase if step.name in _WITHOUT_TOKENS else Phase.DECODE
+    return phase if step.name in WITHOUT_TOKENS else Phase.DECODE
 
 
 _STEP_CAUSES = {
@@ -213,10 +225,10 @@ def _with_proof(diagnosis: Diagnosis, proof: Proof) -> Diagnosis:
     has_tokens = any(
         s.state in {StepState.OK, StepState.SUSPECT}
         for s in proof.steps
-        if s.name not in _WITHOUT_TOKENS
+        if s.name not in WITHOUT_TOKENS
     )
     milestones = dict(diagnosis.milestones)
-    if has_tokens or (failed is not None and failed.name not in _WITHOUT_TOKENS):
+    if has_tokens or (failed is not None and failed.name not in WITHOUT_TOKENS):
         milestones |= dict.fromkeys((Milestone.WARMUP, Milestone.READY), MilestoneState.OK)
         is_broken = failed is not None and failed.name != "need"
         milestones[Milestone.DECODE] = MilestoneState.FAILED if is_broken else MilestoneState.OK

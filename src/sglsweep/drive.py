@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,9 @@ def take_over(
     launched = launch.adopt(site.host, site.keeper_python, directory)
     if launched is None:
         return _close_unstarted(site, attempt, facts)
-    started = launched.state().started_at
+    state = launched.state()
+    # In this machine's time: the host's clock may be another.
+    started = site.clock.now() - max(state.beat_at - state.started_at, 0.0)
     drive = Drive(site, attempt, launched, started=started, facts=facts)
     return drive.see_through() if end is None else drive.conclude(end)
 
@@ -161,7 +164,12 @@ class Drive:
         self.launched = launched
         self.facts = facts
         self.follower = Follower(site.catalogue)
-        self._watcher = Watcher(site.limits, started_at=started, gpu_limit_w=_power_limits(facts))
+        self._watcher = Watcher(
+            site.limits,
+            started_at=started,
+            gpu_limit_w=_power_limits(facts),
+            is_mute=_is_mute(attempt.argv),
+        )
         self._started = started
         self._offset = 0
         self._ready_at: float | None = None
@@ -313,7 +321,7 @@ def _lost(state: KeeperState) -> End | None:
     if state.end_reason == "deadline":
         return End(kind=EndKind.DEADLINE, detail="the attempt's deadline passed on the host")
     if state.end_reason == "log-limit":
-        return End(kind=EndKind.CAP, detail="the log grew beyond its limit on the host")
+        return End(kind=EndKind.LOG_LIMIT, detail="the log grew beyond its limit on the host")
     if state.end_reason == "stopped":
         return End(kind=EndKind.INTERRUPTED, detail="somebody else stopped it on the host")
     is_gone = state.is_keeper_alive is False and not state.has_ended
@@ -327,6 +335,13 @@ def _equal_end(twin: Outcome) -> End:
     number = twin.attempt.number
     detail = f"SGLang resolves it to the very configuration of attempt {number}"
     return End(kind=EndKind.EQUAL, equal_to=number, detail=detail)
+
+
+def _is_mute(argv: Sequence[str]) -> bool:
+    """Tell whether the log level hides every milestone."""
+    words = " ".join(argv).replace("=", " ").split()
+    quiet = {"warning", "warn", "error", "critical"}
+    return any(word == "--log-level" and level in quiet for word, level in pairwise(words))
 
 
 def _power_limits(facts: Mapping[str, object]) -> Sequence[float]:

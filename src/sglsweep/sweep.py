@@ -195,13 +195,30 @@ def site_for(sweeping: Sweeping) -> Site:
         keeper_python=ground.python,
         journal=sweeping.journal,
         catalogue=sweeping.catalogue,
-        limits=phase_limits.load({str(phase): s for phase, s in sweep.limits.items()}),
+        limits=phase_limits.load(
+            {str(phase): s for phase, s in sweep.limits.items()},
+            weights_bytes=_weights_bytes(ground.facts),
+            has_compiled_before=_has_served(sweeping.journal),
+        ),
         clock=sweeping.clock,
         listener=sweeping.listener,
         secrets={**ground.config.secrets, **sweep.secrets},
         cwd=ground.cwd,
         probe=_probe_settings(sweep),
     )
+
+
+def _weights_bytes(facts: Mapping[str, object]) -> int | None:
+    """Return the size of the largest model's files, where the host could tell."""
+    models = facts.get("models")
+    known = models.values() if isinstance(models, dict) else ()
+    sizes = [model.get("bytes") for model in known if isinstance(model, dict)]
+    return max((size for size in sizes if isinstance(size, int)), default=None)
+
+
+def _has_served(journal: Journal) -> bool:
+    """Tell whether an attempt of this run got as far as compiled kernels take it."""
+    return any(outcome.timings.ready_s is not None for outcome in journal.history())
 
 
 def _probe_settings(sweep: Sweep) -> ProbeSettings:
