@@ -40,8 +40,9 @@ MOST_LAUNCHES: Mapping[Verdict, int] = {
     Verdict.COLLECTIVE_ERROR: 2,
 }
 """Launches of one cell that ended so; any other failure comes again and is not asked twice."""
-LEAST_TO_REPEAT = 0.05
-"""A cell that failed is launched again only if its chance to serve is at least this."""
+LEAST_TO_REPEAT, LEAST_TO_REPEAT_IN_A_MAP = 0.05, 0.5
+"""A cell that failed is launched again only if its chance to serve is at least this: in a map
+only where the failure contradicts what the rest says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ class Adaptive:
         seen = outlook(table.split, belief)
         chances = seen.chances
         worth = seen.news if self.goal is Goal.MAP else chances.copy()
-        worth[_worn_out(table, telling(history), chances)] = -1.0
+        least = LEAST_TO_REPEAT_IN_A_MAP if self.goal is Goal.MAP else LEAST_TO_REPEAT
+        worth[_worn_out(table, telling(history), chances >= least)] = -1.0
         if worth.max() < 0:
             return Finish(ALL_TRIED)
         index = self._nearest_of_the_best(table, worth, known)
@@ -92,7 +94,7 @@ class Adaptive:
 
 
 def _worn_out(
-    table: Table, history: Sequence[Evidence], chances: NDArray[np.float64]
+    table: Table, history: Sequence[Evidence], may_serve: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Return which cells need no further launch: they served, or failed often enough.
 
@@ -108,4 +110,4 @@ def _worn_out(
         if entry.verdict is Verdict.SERVING
         or launches[entry.cell.key] >= MOST_LAUNCHES.get(entry.verdict, ONCE)
     ]
-    return tried(table, final) | (tried(table, history) & (chances < LEAST_TO_REPEAT))
+    return tried(table, final) | (tried(table, history) & ~may_serve)
