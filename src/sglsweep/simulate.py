@@ -51,9 +51,17 @@ class Terms:
     seed: int = 0
 
 
-def play(name: str, world: World, terms: Terms) -> Play:
-    """Launch what a strategy decides until the goal, the budget or the strategy ends it."""
+def plays(name: str, world: World, every: Sequence[Terms]) -> list[Play]:
+    """Play a strategy against a world under each of the terms."""
     cells = effective_cells(world)
+    return [play(name, world, cells, terms) for terms in every]
+
+
+def play(name: str, world: World, cells: Cells, terms: Terms) -> Play:
+    """Launch what a strategy decides until the goal, the budget or the strategy ends it.
+
+    `cells` are the effective cells of the world, made once for all of its plays.
+    """
     strategy = strategies.make(name, seed=terms.seed, goal=terms.goal)
     history = attempts(strategy, world, cells, terms)
     served = (e.number for e in history if e.verdict is Verdict.SERVING)

@@ -14,7 +14,7 @@ from sglsweep.errors import ConfigError
 from sglsweep.plan.goal import Goal
 from sglsweep.rehearsal.whole import effective_cells
 from sglsweep.rehearsal.world_file import parse_world
-from sglsweep.simulate import Terms, minimal_failing, play
+from sglsweep.simulate import Terms, minimal_failing, plays
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,4 +107,5 @@ def test_a_rule_that_decides_nothing_need_not_be_recovered() -> None:
 def test_the_same_seed_plays_the_same_game() -> None:
     world = parse_world(WORLD + "flake: 0.3\n", name="w", where="w.yaml")
     terms = Terms(Goal.FIRST_SERVING, 20, 3)
-    assert play("adaptive", world, terms) == play("adaptive", world, terms)
+    first, second = plays("adaptive", world, [terms, terms])
+    assert first == second

@@ -15,7 +15,7 @@ from sglsweep.errors import ConfigError
 from sglsweep.plan import strategies
 from sglsweep.plan.goal import Goal
 from sglsweep.rehearsal.world_file import load_world
-from sglsweep.simulate import Play, Terms, play
+from sglsweep.simulate import Play, Terms, plays
 
 DEFAULT_BUDGET = {Goal.MAP: 60}
 _BUDGET = 150
@@ -47,15 +47,13 @@ def simulate(
     """
     wanted = _goal(goal)
     most = budget or DEFAULT_BUDGET.get(wanted, _BUDGET)
-    plays = [
-        play(strategy, world, Terms(wanted, most, seed))
-        for world in [load_world(path) for path in worlds]
-        for seed in range(seeds)
-    ]
+    terms = [Terms(wanted, most, seed) for seed in range(seeds)]
+    read = [load_world(path) for path in worlds]
+    played = [one for world in read for one in plays(strategy, world, terms)]
     if as_json:
-        typer.echo(json.dumps(_document(strategy, plays), ensure_ascii=True))
+        typer.echo(json.dumps(_document(strategy, played), ensure_ascii=True))
         return
-    _print(strategy, plays, wanted)
+    _print(strategy, played, wanted)
 
 
 def _goal(name: str) -> Goal:
@@ -66,7 +64,7 @@ def _goal(name: str) -> Goal:
     return Goal(name)
 
 
-def _document(strategy: str, plays: list[Play]) -> dict[str, object]:
+def _document(strategy: str, played: list[Play]) -> dict[str, object]:
     return {
         "schema": 1,
         "strategy": strategy,
@@ -78,17 +76,17 @@ def _document(strategy: str, plays: list[Play]) -> dict[str, object]:
                 "attempts": one.attempts,
                 "rules_recovered": one.rules_recovered,
             }
-            for one in plays
+            for one in played
         ],
     }
 
 
-def _print(strategy: str, plays: list[Play], goal: Goal) -> None:
+def _print(strategy: str, played: list[Play], goal: Goal) -> None:
     table = Table(title=f"{strategy}, goal {goal}: attempts to the first serving cell")
     for heading in ("world", "attempts, by seed", "median", "faults named exactly"):
         table.add_column(heading)
-    for world in dict.fromkeys(one.world for one in plays):
-        mine = [one for one in plays if one.world == world]
+    for world in dict.fromkeys(one.world for one in played):
+        mine = [one for one in played if one.world == world]
         counts = [one.attempts_to_first_serving for one in mine]
         median = statistics.median(float("inf") if c is None else c for c in counts)
         table.add_row(

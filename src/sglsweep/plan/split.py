@@ -6,12 +6,15 @@ and comparisons with a failed cell are made on the halves; a cell costs one look
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Codes = NDArray[np.int16]
@@ -44,13 +47,23 @@ class Split:
 def split_of(codes: Codes) -> Split:
     """Return the halves, cut where there are fewest; whole cells where halves save nothing."""
     count, axes = codes.shape
-    best = whole(codes)
+    sizes = [int(size) + 1 for size in codes.max(axis=0, initial=0)]
+    best, fewest = None, count + 1
     for cut in range(1, axes):
-        found = _cut(codes, cut)
-        pairs = len(found.left) * len(found.right)
-        if pairs <= MOST_WASTE * count and _halves(found) < _halves(best):
-            best = found
-    return best
+        left = _Half.of(codes[:, :cut], sizes[:cut])
+        right = _Half.of(codes[:, cut:], sizes[cut:])
+        if left is None or right is None:
+            continue
+        halves = len(left.rows) + len(right.rows)
+        if halves < fewest and len(left.rows) * len(right.rows) <= MOST_WASTE * count:
+            best, fewest = (left, right), halves
+    if best is None:
+        return whole(codes)
+    left, right = best
+    place = left.number * len(right.rows) + right.number
+    pairs = len(left.rows) * len(right.rows)
+    in_order = len(place) == pairs and bool((place == np.arange(pairs)).all())
+    return Split(left.rows, right.rows, None if in_order else place)
 
 
 def whole(codes: Codes) -> Split:
@@ -58,15 +71,23 @@ def whole(codes: Codes) -> Split:
     return Split(np.empty((1, 0), dtype=codes.dtype), codes, None)
 
 
-def _halves(split: Split) -> int:
-    return len(split.left) + len(split.right)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Half:
+    """Distinct rows, and for each cell the number of its row."""
 
+    rows: Codes
+    number: NDArray[np.intp]
 
-def _cut(codes: Codes, cut: int) -> Split:
-    left, on_left = np.unique(codes[:, :cut], axis=0, return_inverse=True)
-    right, on_right = np.unique(codes[:, cut:], axis=0, return_inverse=True)
-    place = on_left.ravel() * len(right) + on_right.ravel()
-    in_order = len(place) == len(left) * len(right) and np.array_equal(
-        place, np.arange(len(place))
-    )
-    return Split(left, right, None if in_order else place.astype(np.intp))
+    @classmethod
+    def of(cls, codes: Codes, sizes: Sequence[int]) -> _Half | None:
+        """Return the half; None where its values make too many combinations to number."""
+        room = math.prod(sizes)
+        if room > MOST_WASTE * len(codes):
+            return None
+        number = np.ravel_multi_index(tuple(codes.T), tuple(sizes))
+        taken = np.zeros(room, dtype=np.bool_)
+        taken[number] = True
+        found = np.flatnonzero(taken)
+        rank = np.cumsum(taken) - 1
+        rows = np.stack(np.unravel_index(found, tuple(sizes)), axis=1).astype(codes.dtype)
+        return cls(rows, rank[number])
