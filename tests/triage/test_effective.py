@@ -132,3 +132,12 @@ def test_silent_override_is_a_suspect() -> None:
     )
     (suspect,) = [s for s in said.suspects if s.id == "silent-override"]
     assert suspect.text == "attention-backend: asked triton, effective flashinfer"
+
+
+def test_choice_that_sglang_prints_nowhere_is_said_to_be_unknown() -> None:
+    said = answer(
+        "[2026-02-10 10:00:00] server_args={'quantization': 'modelopt_fp4', "
+        "'fp4_gemm_runner_backend': 'auto'}"
+    )
+    (suspect,) = [s for s in said.suspects if s.id == "choice-unseen"]
+    assert suspect.text.startswith("fp4-gemm-backend")

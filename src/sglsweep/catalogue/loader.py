@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sglsweep.attempt import Blame, KnownIssue
@@ -20,9 +20,9 @@ from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from importlib.resources.abc import Traversable
 
 EDITION = "2026.11"
+_FOLDER = Path(__file__).parent
 _COMPILED = "compiled.json"
 _SIGNATURE_KEYS = {
     "id", "title", "role", "verdict", "site", "tier", "literals", "pattern", "unless", "phases",
@@ -51,16 +51,9 @@ def compile_content() -> str:
     return json.dumps({"digest": _digest(raw), **_parse(raw)}, ensure_ascii=True, indent=0) + "\n"
 
 
-def _folder() -> Traversable:
-    return files("sglsweep.catalogue")
-
-
 def _sources() -> dict[str, bytes]:
-    folder = _folder()
-    names = sorted(p.name for p in (folder / "signatures").iterdir() if p.name.endswith(".yaml"))
-    raw = {name: (folder / "signatures" / name).read_bytes() for name in names}
-    raw["known_issues.yaml"] = (folder / "known_issues.yaml").read_bytes()
-    return raw
+    paths = [*sorted(_FOLDER.glob("signatures/*.yaml")), _FOLDER / "known_issues.yaml"]
+    return {path.name: path.read_bytes() for path in paths}
 
 
 def _digest(raw: Mapping[str, bytes]) -> str:
@@ -71,7 +64,7 @@ def _digest(raw: Mapping[str, bytes]) -> str:
 
 
 def _compiled(digest: str) -> dict[str, Any] | None:
-    copy = _folder() / _COMPILED
+    copy = _FOLDER / _COMPILED
     if not copy.is_file():
         return None
     content: dict[str, Any] = json.loads(copy.read_bytes())

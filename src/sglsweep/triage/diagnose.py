@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sglsweep.attempt import Diagnosis, Suspect
 from sglsweep.catalogue.signature import Role, Tier
 from sglsweep.triage import knowledge, metrics, resolve, unfailed
-from sglsweep.triage.effective import changes
+from sglsweep.triage.effective import changes, unseen
 from sglsweep.triage.ending import Ending
 from sglsweep.triage.milestones import milestones
 from sglsweep.triage.rank import rank_of
@@ -163,5 +163,9 @@ def _suspects(reading: Reading, diagnosis: Diagnosis) -> tuple[Suspect, ...]:
     found += [
         Suspect("silent-override", 0, f"{flag}: asked {asked}, effective {got}")
         for flag, asked, got in changes(resolution.requested, resolution.effective())
+    ]
+    found += [
+        Suspect("choice-unseen", 0, f"{flag}: auto; what it became is printed nowhere: unknown")
+        for flag in unseen(resolution.effective())
     ]
     return tuple(sorted(found, key=lambda s: s.line))

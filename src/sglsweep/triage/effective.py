@@ -210,3 +210,13 @@ def changes(
         if asked not in {None, "auto"} and str(got).lower() != str(asked).lower():
             found.append((flag, asked, got))
     return found
+
+
+def unseen(effective: Mapping[str, Scalar]) -> list[str]:
+    """Return what SGLang chose and printed nowhere: the GEMM backends of a quantised model."""
+    quantization = str(effective.get("quantization") or "").lower()
+    return [
+        f"{kind}-gemm-backend"
+        for kind in ("fp4", "fp8")
+        if kind in quantization and effective.get(f"{kind}-gemm-backend", "auto") == "auto"
+    ]

@@ -156,3 +156,9 @@ class Follower:
     def records(self) -> int:
         """Number of complete lines so far."""
         return self._reading.lines
+
+    @property
+    def captures(self) -> Mapping[str, tuple[int, int]]:
+        """Kind of graph capture -> (ranks that are through, ranks that began), in order."""
+        begun, ended = self._reading.progress.begun, self._reading.progress.ended
+        return {kind: (len(ended.get(kind, {})), len(ranks)) for kind, ranks in begun.items()}

@@ -85,21 +85,24 @@ def next_step(signature: Signature | None, phase: Phase, text: str) -> str:
 def blames(
     signature: Signature | None, effective: Mapping[str, Scalar], text: str
 ) -> tuple[Blame, ...]:
-    """Return the flags that `signature` implicates, with the values that they had."""
+    """Return the flags that `signature` implicates, with the values that they had.
+
+    Of several, those that the log shows to be unset are left out.
+    """
     if signature is None:
         return ()
     groups = signature.groups(text)
     found = []
     for blame in signature.blames:
         flag, value = _flag(blame.flag, groups), blame.value
-        if not flag:
-            continue
         if isinstance(value, str) and value.startswith("$"):
             value = groups.get(value[1:])
         elif value is None:
             value = effective.get(flag)
-        found.append(Blame(flag, value))
-    return tuple(found)
+        if flag:
+            found.append(Blame(flag, value))
+    known = [b for b in found if b.value is not None or b.flag not in effective]
+    return tuple(known or found)
 
 
 def _flag(name: str, groups: Mapping[str, str | None]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import IO, TYPE_CHECKING
 
 from sglsweep.catalogue.signature import Role
@@ -17,6 +18,8 @@ CONTEXT = 2
 """Lines shown before and after the evidence."""
 WIDTH = 180
 """Characters of a context line that are shown."""
+TEXT_WIDTH = 110
+"""Columns of the sentences under the evidence."""
 LOSERS = 40
 """Candidates that `--explain` lists."""
 
@@ -37,6 +40,7 @@ def told(
     lines = [f"{name}: {_headline(diagnosis)}", *_evidence(diagnosis, context)]
     lines += _why_not(choice, diagnosis) if not is_explained else _losers(choice)
     lines += _labelled("next", diagnosis.next_step)
+    lines += _labelled("steps", _steps(diagnosis))
     for flag, value in diagnosis.remedy.items():
         lines += _labelled("try", f"without {flag}" if value is None else f"{flag} = {value}")
     for blame in diagnosis.blames:
@@ -60,6 +64,12 @@ def _headline(diagnosis: Diagnosis) -> str:
     version = f", SGLang {diagnosis.sglang_version}" if diagnosis.sglang_version else ""
     where = f"{diagnosis.verdict}{cause} in {diagnosis.phase}{rank}"
     return f"{where}, confidence {diagnosis.confidence}{version}"
+
+
+def _steps(diagnosis: Diagnosis) -> str:
+    """Say how far it got: `captured its graphs, then died` must not get lost."""
+    steps = [f"{step} {state}" for step, state in diagnosis.milestones.items()]
+    return ", ".join(steps)
 
 
 def _evidence(diagnosis: Diagnosis, context: Mapping[int, str]) -> list[str]:
@@ -106,7 +116,16 @@ def _is_cascade(candidate: Candidate) -> bool:
 
 
 def _labelled(label: str, text: str) -> list[str]:
-    return [f"  {label:>6}: {text}"] if text else []
+    if not text:
+        return []
+    return textwrap.wrap(
+        text,
+        TEXT_WIDTH,
+        initial_indent=f"  {label:>6}: ",
+        subsequent_indent=" " * 10,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def lines_around(stream: IO[bytes], line: int) -> dict[int, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import Diagnosis
-from sglsweep.catalogue.limits import quiet_s
 from sglsweep.triage.record import pieces
 from sglsweep.verdict import Phase, Verdict
 
@@ -151,6 +150,8 @@ def _silence(reading: Reading, ending: Ending, phase: Phase) -> Diagnosis | None
     silence = ending.silence_s
     if silence is None or reading.progress.is_other_node:
         return None
+    from sglsweep.catalogue.limits import quiet_s  # noqa: PLC0415 - only silence needs its YAML
+
     limit = quiet_s(phase, is_compiling=reading.is_compiling)
     if limit is None or silence < limit:
         return None
