@@ -14,11 +14,11 @@ from sglsweep.clock import stamp
 from sglsweep.conclude import conclude, ending_of
 from sglsweep.equal import equal_outcome
 from sglsweep.errors import HostError, HostUnreachable
-from sglsweep.events import Ended, Note, Progress, Started
+from sglsweep.events import Ended, Note, Progress, Started, Stopping
 from sglsweep.prove import prove
 from sglsweep.triage.ending import Ending
 from sglsweep.triage.follow import Follower
-from sglsweep.watch import ReadyForProof, Watcher
+from sglsweep.watch import Continue, ReadyForProof, Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -201,11 +201,10 @@ class Drive:
         state = self.launched.state()
         self._pump()
         now = self.site.clock.now()
-        self._tell_progress(now)
         lost = _lost(state)
         if lost is not None:
             return lost
-        return self._watcher.observe(
+        seen = self._watcher.observe(
             now,
             self.follower,
             state.life,
@@ -213,6 +212,8 @@ class Drive:
             exit_status=state.exit_status,
             is_listening=state.listener is not None and state.listener.is_ours,
         )
+        self._tell_progress(now, seen)
+        return seen
 
     def conclude(self, end: End) -> Outcome:
         """Say what it came to, stop whatever is left, close the record."""
@@ -228,6 +229,7 @@ class Drive:
             server_info=self._server_info,
         )
         self.site.journal.stopping(outcome)
+        self.site.listener.tell(Stopping(outcome=outcome))
         stop = self.launched.stop(is_ready=self._ready_at is not None)
         stopped = self.site.clock.now()
         self._fetch_teardown()
@@ -253,9 +255,10 @@ class Drive:
             if len(chunk) < _CHUNK:
                 break
 
-    def _tell_progress(self, now: float) -> None:
+    def _tell_progress(self, now: float, seen: Decision) -> None:
         if self.follower.phase is not self._phase:
             self._phase, self._phase_since = self.follower.phase, now
+        waiting = seen if isinstance(seen, Continue) else None
         self.site.listener.tell(
             Progress(
                 attempt=self.attempt,
@@ -264,6 +267,11 @@ class Drive:
                 elapsed_s=now - self._started,
                 last_text=self.follower.last_text,
                 bars=self.follower.progress,
+                ranks=self.follower.captures,
+                silent_s=None if waiting is None else waiting.silent_s,
+                limit_s=None if waiting is None else waiting.limit_s,
+                cap_s=self.site.limits.phases[self._phase].cap_s,
+                sign="" if waiting is None else waiting.sign,
             )
         )
 

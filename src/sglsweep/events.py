@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -25,16 +25,26 @@ class Progress:
     """Where a running attempt stands; told at every look, whether or not something changed.
 
     Attributes:
-        phase_s: seconds in this phase so far.
+        phase_s: seconds in this phase so far; None for an onlooker who came in the middle of it.
         bars: {"weights": (done, total), "capture": (done, total)} where the log shows them.
+        ranks: kind of graph capture -> (ranks that are through, ranks that began).
+        silent_s: seconds since the last output or life sign.
+        limit_s: of that silence; None = none.
+        cap_s: how long this phase may last in all; None = without end.
+        sign: what the last sign was.
     """
 
     attempt: Attempt
     phase: Phase
-    phase_s: float
+    phase_s: float | None
     elapsed_s: float
     last_text: str
     bars: Mapping[str, tuple[int, int]]
+    ranks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    silent_s: float | None = None
+    limit_s: float | None = None
+    cap_s: float | None = None
+    sign: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +53,13 @@ class StepAsked:
 
     attempt: Attempt
     step: ProofStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping:
+    """The wait is over and the diagnosis stands; what is left of the attempt is being ended."""
+
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +76,7 @@ class Note:
     text: str
 
 
-Event = Started | Progress | StepAsked | Ended | Note
+Event = Started | Progress | StepAsked | Stopping | Ended | Note
 
 
 class Listener(Protocol):

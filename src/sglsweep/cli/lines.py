@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, assert_never
 
 from sglsweep.attempt import StepState
-from sglsweep.events import Ended, Event, Note, Progress, Started, StepAsked
+from sglsweep.events import Ended, Event, Note, Progress, Started, StepAsked, Stopping
 
 if TYPE_CHECKING:
     from sglsweep.attempt import Outcome
@@ -29,6 +29,8 @@ class Lines:
                 self._progress(event)
             case StepAsked():
                 self._asked(event)
+            case Stopping():
+                pass  # the next line says it
             case Ended():
                 _write(_last_words(event.outcome))
             case Note():
