@@ -163,6 +163,8 @@ def probe_facts(host: Host, python: str, arguments: list[str]) -> dict[str, obje
 
 
 def _prepared(sweep: Sweep, config: HostConfig, host: Host) -> Ground:
+    # The first question to a machine is the one whose refusal is about the link alone.
+    host.home()
     python = keeper_python(host, config)
     cwd = str(sweep.source.absolute().parent) if config.ssh is None else None
     builds = _used_builds(sweep)

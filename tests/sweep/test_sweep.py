@@ -4,7 +4,7 @@ import signal
 import socket
 from typing import TYPE_CHECKING
 
-from worlds import VERDICTS, end, small_sweep, wait_until_gone
+from small_sweeps import VERDICTS, end, small_sweep, wait_until_gone
 
 if TYPE_CHECKING:
     from pathlib import Path

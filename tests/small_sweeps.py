@@ -87,13 +87,14 @@ class Folder:
 
     def begin(self) -> subprocess.Popen[str]:
         """Start a sweep and come back at once."""
-        return subprocess.Popen(
-            self.command(*self.sweep_words()),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.env,
-        )
+        with (self.path / "stderr").open("w") as said:
+            return subprocess.Popen(
+                self.command(*self.sweep_words()),
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                text=True,
+                env=self.env,
+            )
 
     def records(self) -> dict[int, Json]:
         """Return number -> attempt.json."""
@@ -123,14 +124,18 @@ class Folder:
         marker = f"SGLSWEEP_MARKER={self.run_id()}".encode()
         return [pid for pid in _pids() if marker in _environment(pid)]
 
+    @property
+    def said(self) -> str:
+        """What a sweep that was begun wrote to standard error so far."""
+        return (self.path / "stderr").read_text()
+
     def wait_for(self, text: str, *, process: subprocess.Popen[str]) -> None:
-        """Read what a sweep says until a text is in it."""
-        assert process.stderr is not None
-        for line in process.stderr:
-            if text in line:
-                _drain(process)
-                return
-        raise AssertionError(f"it ended without saying {text!r}")
+        """Wait until a sweep that was begun has said a text."""
+        until = time.monotonic() + _PATIENCE_S
+        while text not in self.said:
+            assert process.poll() is None, f"it ended without saying {text!r}:\n{self.said}"
+            assert time.monotonic() < until, f"it does not say {text!r}:\n{self.said}"
+            threading.Event().wait(0.02)
 
 
 Json = dict[str, Any]
@@ -164,13 +169,6 @@ def end(process: subprocess.Popen[str], number: signal.Signals) -> int:
     """Send a signal and wait for the end."""
     process.send_signal(number)
     return process.wait(_PATIENCE_S)
-
-
-def _drain(process: subprocess.Popen[str]) -> None:
-    """Keep reading, so that a full pipe never stops the sweep."""
-    stream = process.stderr
-    assert stream is not None
-    threading.Thread(target=lambda: [None for _ in stream], daemon=True).start()
 
 
 def _pids() -> list[int]:
