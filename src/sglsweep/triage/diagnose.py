@@ -15,7 +15,7 @@ from sglsweep.triage.ending import Ending
 from sglsweep.triage.milestones import milestones
 from sglsweep.triage.rank import rank_of
 from sglsweep.triage.reading import Reading
-from sglsweep.verdict import Verdict
+from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
     from sglsweep.catalogue import Catalogue, Signature
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 22
 MAX_EVIDENCE = 2000
+_BY_KERNELS = {
+    Verdict.CUDA_FAULT,
+    Verdict.DEVICE_ASSERT,
+    Verdict.KERNEL_UNSUPPORTED,
+    Verdict.NAN_IN_PROBS,
+    Verdict.OOM,
+}
+"""Faults of a kernel: once the server is ready, none runs but for a request."""
 
 
 def diagnose(log: bytes, catalogue: Catalogue, *, ending: Ending | None = None) -> Diagnosis:
@@ -87,9 +95,7 @@ def _failure(
     if explained is not None:
         signature = catalogue.signatures.get("import-ignored-then-needed", signature)
     shown = explained or event
-    phase = event.phase
-    if first_fatal is not None and not reading.progress.has_milestone:
-        phase = max(phase, first_fatal.phase, key=lambda p: p.order)
+    phase = _phase(reading, event, first_fatal)
     text = shown.piece.text
     return Diagnosis(
         verdict=_verdict(signature, event),
@@ -103,6 +109,17 @@ def _failure(
         remedy=dict(signature.remedy) if signature else {},
         confidence=_confidence(signature, event, ending),
     )
+
+
+def _phase(reading: Reading, event: Event, anchor: Event | None) -> Phase:
+    """Return the furthest milestone before the event; without any, what all frames tell."""
+    if reading.progress.has_milestone:
+        is_busy = event.phase is Phase.READY and resolve.verdict_of(event) in _BY_KERNELS
+        return Phase.DECODE if is_busy else event.phase
+    related = [e for e in reading.events if anchor is None or resolve.is_one_event(e, anchor)]
+    furthest = max([event.phase, *(e.phase for e in related)], key=lambda p: p.order)
+    is_running = any("SIGQUIT received" in e.piece.text for e in related)
+    return Phase.DECODE if is_running and furthest.order <= Phase.ARGS.order else furthest
 
 
 def _verdict(signature: Signature | None, event: Event) -> Verdict:

@@ -87,9 +87,17 @@ _FRAME_PHASES: tuple[tuple[Phase, re.Pattern[str]], ...] = (
         ),
     ),
     (
+        Phase.DECODE,
+        re.compile(
+            r":(?:_?forward_(?:extend|decode|prefill|idle|batch)\w*|draft|draft_extend\w*|verify"
+            r"|get_image_feature|_get_chunked_prefill_embedding)$",
+            re.MULTILINE,
+        ),
+    ),
+    (
         Phase.WEIGHTS_DONE,
         re.compile(
-            r":(?:init_memory_pool|profile_max_num_token|profile_available_bytes|alloc_memory_pool|_create_buffers|"
+            r":(?:init_memory_pool|_profile_available_bytes|profile_max_num_token|profile_available_bytes|alloc_memory_pool|_create_buffers|"
             r"configure_kv_cache|init_kv_cache)$|kv_cache_configurator\.py|memory_pool\.py",
             re.MULTILINE,
         ),
@@ -106,14 +114,14 @@ _FRAME_PHASES: tuple[tuple[Phase, re.Pattern[str]], ...] = (
         Phase.DIST_INIT,
         re.compile(
             r":(?:init_torch_distributed|init_distributed_environment|initialize_model_parallel|init_process_group)$"
-            r"|distributed/bootstrap\.py",
+            r"|distributed/bootstrap\.py|distributed/parallel_state\.py:__init__$",
             re.MULTILINE,
         ),
     ),
     (Phase.WARMUP, re.compile(r":_?(?:execute_server_warmup|wait_and_warmup)$", re.MULTILINE)),
     (
         Phase.ARGS,
-        re.compile(r":(?:run_scheduler_process|run_detokenizer_process|_launch_subprocesses|_init_tokenizer_manager"
+        re.compile(r":(?:get_tokenizer|get_processor|_wait_for_scheduler_ready|run_scheduler_process|run_detokenizer_process|_launch_subprocesses|_init_tokenizer_manager"
                    r"|init_tokenizer_manager|launch_subprocesses)$", re.MULTILINE),
     ),
 )  # fmt: skip

@@ -65,7 +65,7 @@ def choose(reading: Reading) -> Choice:
     anchor = _first(fatal) or _before_cascade(alive, cascades)
     if anchor is None:
         return Choice(_first(cascades), tuple(lost), _first(cascades))
-    group = [e for e in alive if _is_one_event(e, anchor)]
+    group = [e for e in alive if is_one_event(e, anchor)]
     verdicts = {verdict_of(e) for e in group if e.is_fatal}
     cause = min(group, key=lambda e: _rank_of(e, anchor, verdicts))
     lost += [Candidate(e, _why_not(e, cause)) for e in alive if e is not cause]
@@ -88,7 +88,7 @@ def _survived(event: Event, reading: Reading, ends: Sequence[Event]) -> bool:
     """Say whether the launch went on after an event that need not be fatal."""
     line, progress = event.piece.line, reading.progress
     later = [end for end in ends if end.piece.line >= line]
-    if any(_is_one_event(end, event) for end in later):
+    if any(is_one_event(end, event) for end in later):
         return False
     went_on = max(progress.last_request, progress.ready_line, progress.last_advance)
     return bool(later) or went_on > line
@@ -114,10 +114,11 @@ def _before_cascade(alive: Sequence[Event], cascades: Sequence[Event]) -> Event 
     sign = _first(cascades)
     if sign is None:
         return _first(alive)
-    return _first([e for e in alive if _is_one_event(e, sign)])
+    return _first([e for e in alive if is_one_event(e, sign)])
 
 
-def _is_one_event(event: Event, anchor: Event) -> bool:
+def is_one_event(event: Event, anchor: Event) -> bool:
+    """Say whether two events are one failure: one traceback, or close in time."""
     if event.trace is not None and event.trace is anchor.trace:
         return True
     distance = _seconds(event.stamp), _seconds(anchor.stamp)
@@ -169,7 +170,7 @@ def tier_of(event: Event) -> Tier:
 
 
 def _why_not(event: Event, cause: Event) -> str:
-    if not _is_one_event(event, cause):
+    if not is_one_event(event, cause):
         return "stands apart from the first failure"
     if tier_of(event).order > tier_of(cause).order:
         return "is explained by the cause"
