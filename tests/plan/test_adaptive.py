@@ -12,9 +12,9 @@ from sglsweep.matrix import Axis, Cells
 from sglsweep.plan import strategies
 from sglsweep.plan.belief import believe
 from sglsweep.plan.outlook import outlook
-from sglsweep.plan.strategy import Evidence, Launch
+from sglsweep.plan.strategy import Evidence, Finish, Launch
 from sglsweep.plan.table import table_of
-from sglsweep.verdict import Phase
+from sglsweep.verdict import Phase, Verdict
 
 
 def decide(*history: Evidence, seed: int = 0, priors: tuple[Evidence, ...] = ()) -> Launch:
@@ -142,3 +142,48 @@ def test_deciding_among_many_cells_is_quick() -> None:
     start = time.process_time()
     strategy.decide(cells, history)
     assert time.process_time() - start < 1.0
+
+
+def test_what_a_second_launch_cannot_change_is_not_launched_again() -> None:
+    only = Cells(AXES, [(0, 0, 0, 0)])
+    refused = failed(1, 0, 0, 0, 0)
+    step = strategies.make("adaptive").decide(only, [refused])
+    assert step == Finish("every cell of the matrix has been tried")
+
+
+def test_no_cell_is_launched_more_than_twice() -> None:
+    cells = Cells(AXES, [(0, 0, 0, 0), (1, 0, 0, 0)])
+    history: list[Evidence] = []
+    strategy = strategies.make("adaptive")
+    while isinstance(step := strategy.decide(cells, history), Launch):
+        number = len(history) + 1
+        codes = table_of(cells).encode([step.cell])[0]
+        history.append(
+            failed(number, *codes, cause="unknown:1", verdict=Verdict.CRASH, phase=Phase.DECODE)
+        )
+        assert number <= 4
+
+
+def test_goal_map_asks_what_is_open_and_leaves_what_is_known() -> None:
+    known = [
+        failed(1, 0, 0, 0, 0),
+        served(2, 1, 0, 0, 0),
+        failed(3, 0, 1, 1, 1),
+        failed(4, 0, 2, 0, 1),
+    ]
+    step = strategies.make("adaptive", goal="map").decide(product_of(), known)
+    assert isinstance(step, Launch)
+    assert step.cell.get("attention-backend") != "flashinfer"
+
+
+def test_goal_fastest_looks_for_more_cells_that_serve_and_ends() -> None:
+    history: list[Evidence] = [served(1, 0, 0, 0, 0)]
+    strategy = strategies.make("adaptive", goal="fastest")
+    while isinstance(step := strategy.decide(product_of(), history), Launch):
+        codes = [list(a.values).index(step.cell.get(a.name)) for a in AXES]
+        number = len(history) + 1
+        history.append(served(number, *codes) if codes[0] == 0 else failed(number, *codes))
+    assert (
+        len({e.cell.key for e in history if e.cell.get("attention-backend") == "flashinfer"}) > 6
+    )
+    assert "no other cell" in step.why

@@ -9,6 +9,7 @@ import numpy as np
 
 from sglsweep.plan import why
 from sglsweep.plan.belief import believe
+from sglsweep.plan.explain import next_proof
 from sglsweep.plan.goal import Goal, goal_reached
 from sglsweep.plan.ordered import ALL_TRIED
 from sglsweep.plan.outlook import outlook
@@ -17,7 +18,7 @@ from sglsweep.plan.table import table_of, telling, tried
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -27,22 +28,18 @@ if TYPE_CHECKING:
 
 AS_GOOD = 0.999
 """Cells this close to the best chance count as equal; the one with the fewest changes is taken."""
-ONCE = 1
-MOST_LAUNCHES: Mapping[Verdict, int] = {
-    Verdict.CRASH: 3,
-    Verdict.KILLED: 3,
-    Verdict.INCOMPLETE: 3,
-    Verdict.GRAPH_CAPTURE_OK: 3,
-    Verdict.NAN_IN_PROBS: 2,
-    Verdict.DEVICE_ASSERT: 2,
-    Verdict.CUDA_FAULT: 2,
-    Verdict.HANG: 2,
-    Verdict.COLLECTIVE_ERROR: 2,
-}
-"""Launches of one cell that ended so; any other failure comes again and is not asked twice."""
-LEAST_TO_REPEAT, LEAST_TO_REPEAT_IN_A_MAP = 0.05, 0.5
-"""A cell that failed is launched again only if its chance to serve is at least this: in a map
-only where the failure contradicts what the rest says."""
+MOST_LAUNCHES = 2
+"""Launches of one cell: a second failure alike is no flake."""
+REPEAT_FROM = 0.2
+"""A failed cell is launched again only where everything else gives it this chance to serve."""
+ANOTHER_FROM = 0.3
+"""Goal fastest looks for further serving cells among those with at least this chance."""
+NEWS_FROM = 0.005
+"""Goal map ends where no launch decides more than this."""
+FINAL = frozenset(
+    {Verdict.BAD_CONFIG, Verdict.LOAD_ERROR, Verdict.KERNEL_UNSUPPORTED, Verdict.OOM}
+)
+"""Verdicts that a second launch does not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +56,43 @@ class Adaptive:
     priors: tuple[Evidence, ...] = ()
 
     def decide(self, cells: Cells, history: Sequence[Evidence]) -> Launch | Finish:
-        """Return the cell with the best chance to serve."""
+        """Return the cell with the best chance to serve, or what else the goal asks for."""
         if done := goal_reached(self.goal, history):
             return Finish(done)
-        known = telling([*self.priors, *history])
+        own = telling(history)
+        known = [*telling(self.priors), *own]
         if not len(cells):
             return Finish(ALL_TRIED)
         if not known:
             return Launch(cells[0], "nothing is known yet: the first cell as listed")
+        if self.goal is Goal.EXPLAIN and any(e.verdict is Verdict.SERVING for e in own):
+            return next_proof(cells, own)
+        return self._best(cells, own, known)
+
+    def _best(
+        self, cells: Cells, own: Sequence[Evidence], known: Sequence[Evidence]
+    ) -> Launch | Finish:
         table = table_of(cells)
         belief = believe(table, known)
         seen = outlook(table.split, belief)
         chances = seen.chances
         worth = seen.news if self.goal is Goal.MAP else chances.copy()
-        least = LEAST_TO_REPEAT_IN_A_MAP if self.goal is Goal.MAP else LEAST_TO_REPEAT
-        worth[_worn_out(table, telling(history), chances >= least)] = -1.0
-        if worth.max() < 0:
-            return Finish(ALL_TRIED)
+        worth[_settled(table, own, chances)] = -1.0
+        if done := self._nothing_left(float(worth.max())):
+            return Finish(done)
         index = self._nearest_of_the_best(table, worth, known)
         return Launch(
             cells[index], why.sentence(table, index, known, belief, float(chances[index]))
         )
+
+    def _nothing_left(self, worth: float) -> str | None:
+        if worth < 0:
+            return ALL_TRIED
+        if self.goal is Goal.MAP and worth < NEWS_FROM:
+            return "what fails is decided: no further launch would tell more"
+        if self.goal is Goal.FASTEST and worth < ANOTHER_FROM:
+            return f"no other cell has a chance of {ANOTHER_FROM:.0%} to serve"
+        return None
 
     def _nearest_of_the_best(
         self, table: Table, worth: NDArray[np.float64], known: Sequence[Evidence]
@@ -93,21 +106,18 @@ class Adaptive:
         return int(best[int(chance.integers(len(best)))])
 
 
-def _worn_out(
-    table: Table, history: Sequence[Evidence], may_serve: NDArray[np.bool_]
+def _settled(
+    table: Table, history: Sequence[Evidence], chances: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Return which cells need no further launch: they served, or failed often enough.
-
-    How often is enough depends on the verdict: SGLang refuses the same arguments again, a crash
-    may be a flake. And a repeat must have a chance: it takes minutes of every GPU.
-    """
+    """Return which cells need no further launch: tried, and nothing speaks for a flake."""
     launches: dict[str, int] = {}
     for entry in history:
         launches[entry.cell.key] = launches.get(entry.cell.key, 0) + 1
-    final = [
+    closed = [
         entry
         for entry in history
         if entry.verdict is Verdict.SERVING
-        or launches[entry.cell.key] >= MOST_LAUNCHES.get(entry.verdict, ONCE)
+        or entry.verdict in FINAL
+        or launches[entry.cell.key] >= MOST_LAUNCHES
     ]
-    return tried(table, final) | (tried(table, history) & ~may_serve)
+    return tried(table, closed) | (tried(table, history) & (chances < REPEAT_FROM))
