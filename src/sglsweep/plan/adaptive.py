@@ -64,10 +64,17 @@ class Adaptive:
         if not len(cells):
             return Finish(ALL_TRIED)
         if not known:
-            return Launch(cells[0], "nothing is known yet: the first cell as listed")
+            return self._start(cells)
         if self.goal is Goal.EXPLAIN and any(e.verdict is Verdict.SERVING for e in own):
             return next_proof(cells, own)
         return self._best(cells, own, known)
+
+    def _start(self, cells: Cells) -> Launch:
+        """Return the user's own first cell; other seeds start elsewhere, to measure from there."""
+        if not self.seed:
+            return Launch(cells[0], "nothing is known yet: the first cell as listed")
+        index = int(np.random.default_rng(self.seed).integers(len(cells)))
+        return Launch(cells[index], f"nothing is known yet: a cell drawn by seed {self.seed}")
 
     def _best(
         self, cells: Cells, own: Sequence[Evidence], known: Sequence[Evidence]
