@@ -60,7 +60,6 @@ _GLUED = re.compile(
 _HEAD = "Traceback (most recent call last)"
 _SAYS_SOMETHING = re.compile(r"xception|rror|ail|\[rank\d|^\[|^\s*$")
 """What stands in front of a traceback and is no prefix: a message, a header, an indentation."""
-_STAMP_IN_WRAPPER = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)")
 _JSON_KEYS = ("log", "message", "msg", "MESSAGE", "line", "text", "content")
 
 
@@ -112,7 +111,7 @@ def plain(raw: bytes) -> str:
 
 
 def _of_segment(line: int, segment: str, prefixes: Prefixes) -> list[Piece]:
-    wrapper, rest, stamp = _unwrap(segment, prefixes)
+    wrapper, rest = _unwrap(segment, prefixes)
     if rest.startswith("{"):
         inner = _json_text(rest)
         if inner is not None:
@@ -122,22 +121,16 @@ def _of_segment(line: int, segment: str, prefixes: Prefixes) -> list[Piece]:
                 for p in [_ANSI.sub("", part)]
                 if p.strip()
             ]
-            return [
-                piece
-                for part in parts
-                for piece in _of_inner(line, part, wrapper, stamp, prefixes)
-            ]
+            return [piece for part in parts for piece in _of_inner(line, part, wrapper, prefixes)]
     if "[20" in rest[1:MAX_PREFIX] or _HEAD in rest[1:MAX_PREFIX]:
         wrapper, rest = _unknown_prefix(wrapper, rest, prefixes)
-    return _of_text(line, segment[:MAX_PIECE], rest[:MAX_PIECE], wrapper, stamp)
+    return _of_text(line, segment[:MAX_PIECE], rest[:MAX_PIECE], wrapper)
 
 
-def _of_inner(
-    line: int, part: str, outer: str, stamp: str | None, prefixes: Prefixes
-) -> list[Piece]:
+def _of_inner(line: int, part: str, outer: str, prefixes: Prefixes) -> list[Piece]:
     """Split a line that a shipper carried; it may be wrapped once more."""
-    wrapper, rest, inner_stamp = _unwrap(part, prefixes)
-    return _of_text(line, part, rest, outer + wrapper, stamp or inner_stamp)
+    wrapper, rest = _unwrap(part, prefixes)
+    return _of_text(line, part, rest, outer + wrapper)
 
 
 def _unknown_prefix(wrapper: str, rest: str, prefixes: Prefixes) -> tuple[str, str]:
@@ -151,8 +144,11 @@ def _unknown_prefix(wrapper: str, rest: str, prefixes: Prefixes) -> tuple[str, s
     return wrapper + prefix, rest[at:]
 
 
-def _unwrap(segment: str, prefixes: Prefixes) -> tuple[str, str, str | None]:
-    """Return (what was stripped, the rest, a time stamp that a wrapper held)."""
+def _unwrap(segment: str, prefixes: Prefixes) -> tuple[str, str]:
+    """Return (what was stripped, the rest).
+
+    A wrapper's time is not kept: its clock is often another one (UTC, the collector's).
+    """
     at = 0
     while True:
         match = _WRAPPERS.match(segment, at)
@@ -160,9 +156,7 @@ def _unwrap(segment: str, prefixes: Prefixes) -> tuple[str, str, str | None]:
         if end <= at:
             break
         at = end
-    wrapper = segment[:at]
-    stamp = _STAMP_IN_WRAPPER.search(wrapper) if at else None
-    return wrapper, segment[at:], f"{stamp[1]} {stamp[2]}" if stamp else None
+    return segment[:at], segment[at:]
 
 
 def _json_text(rest: str) -> str | None:
@@ -179,9 +173,9 @@ def _json_text(rest: str) -> str | None:
     return None
 
 
-def _of_text(line: int, shown: str, rest: str, wrapper: str, stamp: str | None) -> list[Piece]:
+def _of_text(line: int, shown: str, rest: str, wrapper: str) -> list[Piece]:
     parts = _GLUED.split(rest) if "[20" in rest else [rest]
-    return [_piece(line, shown, part, wrapper, stamp) for part in parts if part.strip()]
+    return [_piece(line, shown, part, wrapper) for part in parts if part.strip()]
 
 
 def _is_worth_a_piece(text: str) -> bool:
@@ -190,7 +184,7 @@ def _is_worth_a_piece(text: str) -> bool:
     return is_bar or len(text) > MAX_PREFIX
 
 
-def _piece(line: int, shown: str, text: str, wrapper: str, stamp: str | None) -> Piece:
+def _piece(line: int, shown: str, text: str, wrapper: str) -> Piece:
     torch_rank = None
     if match := _TORCH_RANK.match(text):
         torch_rank = int(match[1])
@@ -199,7 +193,7 @@ def _piece(line: int, shown: str, text: str, wrapper: str, stamp: str | None) ->
             text = shown
     header = _header(text)
     if header is None:
-        return Piece(line, shown.rstrip(), text.rstrip(), stamp, None, torch_rank, wrapper=wrapper)
+        return Piece(line, shown.rstrip(), text.rstrip(), torch_rank=torch_rank, wrapper=wrapper)
     own_stamp, rank, end = header
     body = text[end:]
     if level := _LEVEL.match(body):
@@ -208,7 +202,7 @@ def _piece(line: int, shown: str, text: str, wrapper: str, stamp: str | None) ->
         line,
         shown.rstrip(),
         body.rstrip(),
-        own_stamp or stamp,
+        own_stamp,
         rank,
         torch_rank,
         is_headed=True,

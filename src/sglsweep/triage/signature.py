@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import TYPE_CHECKING
 
 import ahocorasick_rs
@@ -34,6 +35,8 @@ class Matcher:
         for signature in catalogue.signatures.values():
             for literal in signature.literals:
                 table.setdefault(literal, []).append(signature)
+        for literal in [text for text in table if _in_json(text) != text]:
+            table.setdefault(_in_json(literal), table[literal])
         self._by_literal = list(table.items())
         self._automaton = ahocorasick_rs.BytesAhoCorasick([k.encode() for k in table])
 
@@ -60,6 +63,11 @@ class Matcher:
     def free(self) -> Sequence[Signature]:
         """Signatures for the last line of a traceback that need no literal."""
         return self._free
+
+
+def _in_json(literal: str) -> str:
+    """Return a literal as it stands in the raw bytes of a JSON-lines shipper."""
+    return json.dumps(literal)[1:-1]
 
 
 @functools.lru_cache(maxsize=4)
