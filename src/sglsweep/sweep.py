@@ -90,10 +90,10 @@ def settle(sweeping: Sweeping) -> None:
         report.write(sweeping.journal)
 
 
-def next_step(sweeping: Sweeping) -> Decision:
-    """Decide on what the journal holds."""
+def next_step(sweeping: Sweeping, *, supposing: tuple[Outcome, ...] = ()) -> Decision:
+    """Decide on what the journal holds, and on what is only supposed to come to it."""
     ground, sweep = sweeping.ground, sweeping.ground.sweep
-    outcomes = sweeping.journal.history()
+    outcomes = (*sweeping.journal.history(), *supposing)
     question = Question(
         cells=ground.expanded.cells,
         includes=ground.expanded.includes,

@@ -68,6 +68,7 @@ _COMMANDS = {
     "retriage": "retriage",
     "report": "report",
     "status": "report",
+    "watch": "watch",
     "diff": "report",
     "signatures": "signatures",
     "simulate": "simulate",

@@ -68,7 +68,8 @@ def describe(values: object) -> str:
 
 def _last_words(outcome: Outcome) -> str:
     diagnosis = outcome.diagnosis
-    cause = f" ({diagnosis.cause})" if diagnosis.cause else ""
+    says_more = diagnosis.cause and diagnosis.cause != diagnosis.verdict.value
+    cause = f" ({diagnosis.cause})" if says_more else ""
     head = (
         f"attempt {outcome.attempt.number} {diagnosis.verdict.value}{cause} in "
         f"{diagnosis.phase.value}, {outcome.timings.total_s:.0f} s"

@@ -31,7 +31,8 @@ def sweep(
     from sglsweep.sweep import Settings, run_sweep
     from sglsweep.verdict import Verdict
 
-    with open_sweep(file, out, Settings(strategy=strategy, seed=seed)) as sweeping:
+    settings = Settings(strategy=strategy, seed=seed)
+    with open_sweep(file, out, settings, is_planned=True) as sweeping:
         try:
             why = run_sweep(sweeping)
         finally:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import signal
+import sys
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Never
 
 from sglsweep import catalogue
-from sglsweep.cli.lines import Lines
+from sglsweep.cli.live import LiveView, showing
+from sglsweep.cli.scene import Scene
 from sglsweep.clock import SystemClock
 from sglsweep.config.sweep import load_sweep
+from sglsweep.foresee import step_after
 from sglsweep.journal import Journal, RunIdentity
+from sglsweep.plan.strategy import Finish
 from sglsweep.prepare import prepare
 from sglsweep.sweep import Settings, Sweeping, tell_notes
 
@@ -18,16 +23,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from sglsweep.attempt import Attempt
     from sglsweep.config.sweep import Sweep
 
 
 @contextmanager
 def open_sweep(
-    path: Path, out: Path | None, settings: Settings | None = None
+    path: Path, out: Path | None, settings: Settings | None = None, *, is_planned: bool = False
 ) -> Iterator[Sweeping]:
     """Lock the run's folder, prepare the host, and hand out a sweep that can launch.
 
     A SIGTERM ends it as Ctrl-C does: the attempt is stopped and recorded first.
+
+    Args:
+        path: SWEEP.yaml.
+        out: the run's folder; None = beside the file.
+        settings: how to decide.
+        is_planned: the strategy chooses what comes next, so that the view can say it.
     """
     sweep = load_sweep(path)
     folder = out or folder_of(sweep)
@@ -37,18 +49,24 @@ def open_sweep(
         try:
             with Journal.create_or_resume(folder, identity_of(sweep)) as journal:
                 journal.record(source=str(path.absolute()))
-                sweeping = Sweeping(
-                    ground=ground,
-                    journal=journal,
-                    catalogue=catalogue.load(),
-                    clock=SystemClock(),
-                    listener=Lines(),
-                    settings=settings or Settings(),
-                )
-                tell_notes(sweeping)
-                yield sweeping
+                with showing(_scene(sweep, journal)) as listener:
+                    sweeping = Sweeping(
+                        ground=ground,
+                        journal=journal,
+                        catalogue=catalogue.load(),
+                        clock=SystemClock(),
+                        listener=listener,
+                        settings=settings or Settings(),
+                    )
+                    if is_planned and isinstance(listener, LiveView):
+                        listener.foresee(lambda attempt: _next_words(sweeping, attempt))
+                    tell_notes(sweeping)
+                    yield sweeping
         finally:
             ground.host.close()
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; the same command goes on where this one stopped\n")
+        raise
     finally:
         signal.signal(signal.SIGTERM, previous)
 
@@ -69,6 +87,27 @@ def identity_of(sweep: Sweep) -> RunIdentity:
         host=sweep.host,
         catalogue=catalogue.load().version,
     )
+
+
+def _scene(sweep: Sweep, journal: Journal) -> Scene:
+    return Scene(
+        title=sweep.name,
+        host=sweep.host,
+        goal=", ".join(map(str, sweep.goal)),
+        began_at=time.time(),
+        outcomes=list(journal.history()),
+    )
+
+
+def _next_words(sweeping: Sweeping, attempt: Attempt) -> str:
+    """Say what comes if the running attempt fails, for the view's last line."""
+    step = step_after(sweeping, attempt)
+    if isinstance(step, Finish):
+        return f"if it fails: the end, {step.why}"
+    values, before = step.cell.values, attempt.cell.values
+    changed = {name: value for name, value in values.items() if before.get(name) != value}
+    said = ", ".join(f"no {n}" if v is None else f"{n}={v}" for n, v in changed.items())
+    return f"if it fails: {said or 'the same again'} ({step.why})"
 
 
 def _interrupt(_number: int, _frame: object) -> Never:
