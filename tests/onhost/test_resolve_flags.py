@@ -188,7 +188,7 @@ def test_another_question_is_refused() -> None:
         [sys.executable, str(_PROGRAM), "flag"], capture_output=True, timeout=60, check=False
     )
     assert done.returncode == 1
-    assert json.loads(done.stdout)["error"] == "usage: resolve.py flags"
+    assert json.loads(done.stdout)["error"] == "usage: resolve.py flags | cells"
 
 
 @pytest.mark.parametrize("name", ["resolve.py", "facts.py"])
