@@ -62,4 +62,4 @@ def test_unknown_wrapper_is_learned_from_the_log(name: str) -> None:
         for case in CASES
         if case.log.count(b"[20") > 1
     ]
-    assert sum(kept) >= 0.97 * len(kept)
+    assert sum(kept) >= 0.95 * len(kept)
