@@ -4,6 +4,10 @@ set -euo pipefail
 need=()
 command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || need+=(openssh-server)
 command -v ssh-keygen >/dev/null || need+=(openssh-client)
+# Words must survive every login shell that a host may have.
+for shell in zsh fish tcsh ksh; do
+    command -v "$shell" >/dev/null || need+=("$shell")
+done
 [ ${#need[@]} -eq 0 ] && exit 0
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then

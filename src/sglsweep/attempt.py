@@ -129,6 +129,8 @@ class End:
         silence_s: seconds without output or life sign, where that ended it.
         detail: one line for a reader.
         equal_to: the finished attempt whose effective configuration is the same.
+        oom_kills: kills by the kernel's OOM killer, in the keeper's cgroup or on the machine,
+            while the attempt ran.
     """
 
     kind: EndKind
@@ -137,6 +139,7 @@ class End:
     silence_s: float | None = None
     detail: str = ""
     equal_to: int | None = None
+    oom_kills: int = 0
 
 
 class StepState(StrEnum):

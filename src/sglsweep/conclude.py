@@ -57,8 +57,22 @@ def conclude(
         proof: as far as it got; None if it was not begun.
         equal: for `EndKind.EQUAL`, the diagnosis of the attempt that this one equals.
     """
-    final = _verdict(diagnosis, end, proof, equal)
+    final = _by_the_kernel(_verdict(diagnosis, end, proof, equal), end)
     return final if proof is None else _with_proof(final, proof)
+
+
+def _by_the_kernel(diagnosis: Diagnosis, end: End) -> Diagnosis:
+    """Name the kernel's OOM killer where the host counted one of its kills meanwhile."""
+    if diagnosis.cause not in {"killed-sigkill", "killed-scheduler"} or not end.oom_kills:
+        return diagnosis
+    kills = "1 process" if end.oom_kills == 1 else f"{end.oom_kills} processes"
+    return replace(
+        diagnosis,
+        cause="killed-host-oom",
+        next_step=f"The kernel's OOM killer ended {kills} meanwhile: the host ran out of RAM, not "
+        "the GPU. Load with less of it (fewer loader threads, no --cpu-offload-gb, a smaller "
+        "HiCache), or give the container more.",
+    )
 
 
 def _verdict(

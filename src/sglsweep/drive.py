@@ -172,6 +172,7 @@ class Drive:
         )
         self._started = started
         self._offset = 0
+        self._oom_kills = 0
         self._ready_at: float | None = None
         self._proof: Proof | None = None
         self._twin: Outcome | None = None
@@ -199,6 +200,7 @@ class Drive:
     def look(self) -> Decision:
         """Look once: state first, then the log, so that an exit has its last words."""
         state = self.launched.state()
+        self._oom_kills = state.oom_kills_cgroup or state.oom_kills_host or 0
         self._pump()
         now = self.site.clock.now()
         lost = _lost(state)
@@ -218,9 +220,10 @@ class Drive:
     def conclude(self, end: End) -> Outcome:
         """Say what it came to, stop whatever is left, close the record."""
         ended = self.site.clock.now()
+        end = replace(end, stop_offset=self._offset, oom_kills=self._oom_kills)
         outcome = Outcome(
             attempt=self.attempt,
-            end=replace(end, stop_offset=self._offset),
+            end=end,
             diagnosis=final_diagnosis(self.follower, end, self._proof, self._twin),
             proof=self._proof,
             timings=self._timings(ended, ended),

@@ -239,3 +239,12 @@ def test_our_own_stop_tells_the_triage_no_exit_status() -> None:
     assert ending_of(end(EndKind.EXITED, exit_status=-15)).exit_status == -15
     assert ending_of(end(EndKind.SILENCE, silence_s=301.0)).silence_s == 301.0
     assert ending_of(end(EndKind.CAP, silence_s=301.0)).silence_s is None
+
+
+def test_a_kill_that_the_kernel_counted_is_the_hosts_memory() -> None:
+    log = Diagnosis(verdict=Verdict.KILLED, phase=Phase.WEIGHTS, cause="killed-sigkill")
+    alone = conclude(log, End(kind=EndKind.EXITED, exit_status=-9))
+    assert alone.cause == "killed-sigkill"
+    counted = conclude(log, End(kind=EndKind.EXITED, exit_status=-9, oom_kills=1))
+    assert counted.verdict is Verdict.KILLED
+    assert counted.cause == "killed-host-oom"
