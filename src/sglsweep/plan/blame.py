@@ -10,6 +10,7 @@ import numpy as np
 
 from sglsweep.matrix import Axis, Cell, Cells, Value, spell
 from sglsweep.plan.belief import believe
+from sglsweep.plan.suspects import LEAST_WEIGHT
 from sglsweep.plan.table import table_of, telling
 from sglsweep.verdict import Phase, Verdict
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from sglsweep.plan.strategy import Evidence
     from sglsweep.plan.suspects import Fault, Reading
     from sglsweep.plan.table import Table
+
+
+MOST_UNPROVEN = 1.0 - LEAST_WEIGHT
+"""No row is surer than this without proof: explanations less likely are not kept."""
 
 
 class Status(StrEnum):
@@ -118,7 +123,7 @@ def _row(
         phase=sample.phase,
         verdict=sample.verdict,
         status=Status.PROVEN if proven else Status.SUPPORTED,
-        chance=1.0 if proven else weight * float(fault.chances[best]),
+        chance=1.0 if proven else min(MOST_UNPROVEN, weight * float(fault.chances[best])),
         attempts_for=tuple(sorted(failing)),
         pairs=pairs,
     )

@@ -38,7 +38,7 @@ class Rates:
 
     faults: tuple[float, float, float] = (6.0, 3.0, 1.0)
     flake: float = 0.03
-    shared: float = 0.03
+    shared: float = 0.003
     before: float = 0.5
     pull: float = 6.0
     blame_right: tuple[tuple[float, float], ...] = ((0.97, 0.45), (0.75, 0.2), (0.5, 0.35))
