@@ -137,7 +137,7 @@ class Reading:
     def bars(self) -> dict[str, tuple[int, int]]:
         """How far weights and capture are, by the bars; the one being redrawn included."""
         bars = dict(self.progress.bars)
-        tail = self.pending.rsplit(b"\r", 1)[-1].decode("utf-8", "replace")
+        tail = self.pending.rstrip(b"\r").rsplit(b"\r", 1)[-1].decode("utf-8", "replace")
         if match := _BAR.search(tail):
             name = "capture" if "Capturing" in tail else "weights" if "shards" in tail else ""
             if name:
