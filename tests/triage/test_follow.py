@@ -28,15 +28,22 @@ def fed(*chunks: bytes) -> Follower:
     return follower
 
 
+def phase_after(follower: Follower, chunk: bytes) -> Phase:
+    follower.feed(chunk)
+    return follower.phase
+
+
+def is_compiling_after(follower: Follower, chunk: bytes) -> bool:
+    follower.feed(chunk)
+    return follower.is_compiling
+
+
 def test_phase_and_arguments_are_known_as_they_are_printed() -> None:
-    follower = fed(ARGS)
-    assert follower.phase is Phase.ARGS
+    follower = fed(b"")
+    assert phase_after(follower, ARGS) is Phase.ARGS
     assert follower.server_args["tp_size"] == 8
-    follower.feed(BEGIN)
-    assert follower.phase is Phase.GRAPH_CAPTURE
-    assert follower.is_capturing
-    follower.feed(END)
-    assert follower.phase is Phase.GRAPH_CAPTURE_DONE
+    assert phase_after(follower, BEGIN) is Phase.GRAPH_CAPTURE
+    assert phase_after(follower, END) is Phase.GRAPH_CAPTURE_DONE
     assert not follower.is_capturing
 
 
@@ -62,30 +69,26 @@ def test_fatal_line_is_terminal_at_once() -> None:
 
 
 def test_cascade_gives_way_to_the_cause_that_follows_it() -> None:
-    follower = fed(ARGS, SIGQUIT)
-    assert follower.terminal is not None
-    assert follower.terminal.is_cascade
-    follower.feed(CRASH)
-    assert follower.terminal.text == "ZeroDivisionError: division by zero"
-    follower.feed(SIGQUIT)
-    assert not follower.terminal.is_cascade
+    terminals = [
+        fed(ARGS, *chunks).terminal
+        for chunks in ([SIGQUIT], [SIGQUIT, CRASH], [SIGQUIT, CRASH, SIGQUIT])
+    ]
+    assert [t and t.is_cascade for t in terminals] == [True, False, False]
+    assert [t and t.text for t in terminals][1:] == ["ZeroDivisionError: division by zero"] * 2
 
 
 def test_ready_is_the_ready_line() -> None:
-    follower = fed(ARGS)
-    assert not follower.is_ready
-    follower.feed(b"[2026-02-10 10:02:00] The server is fired up and ready to roll!\n")
-    assert follower.is_ready
+    ready = b"[2026-02-10 10:02:00] The server is fired up and ready to roll!\n"
+    assert not fed(ARGS).is_ready
+    assert fed(ARGS, ready).is_ready
 
 
 def test_compiling_lasts_until_something_else_is_said() -> None:
     jit = b"[2026-02-10 10:01:00 TP0] Entering DeepGEMM JIT Pre-Compile session.\n"
-    follower = fed(ARGS, jit)
-    assert follower.is_compiling
-    follower.feed(b" 41%|####      | 19/46 [00:52<01:14,  2.77s/it]\r")
-    assert follower.is_compiling
-    follower.feed(b"\n" + BEGIN)
-    assert not follower.is_compiling
+    follower = fed(ARGS)
+    bar = b" 41%|####      | 19/46 [00:52<01:14,  2.77s/it]\r"
+    after = [is_compiling_after(follower, chunk) for chunk in (jit, bar, b"\n" + BEGIN)]
+    assert after == [True, True, False]
 
 
 def test_half_a_line_is_shown_but_not_judged() -> None:

@@ -335,6 +335,7 @@ def milestones(
         Phase.WEIGHTS: Milestone.WEIGHTS,
         Phase.WEIGHTS_DONE: Milestone.KV_CACHE,
         Phase.GRAPH_CAPTURE: Milestone.GRAPH_CAPTURE,
+        Phase.GRAPH_CAPTURE_DONE: Milestone.WARMUP,
         Phase.WARMUP: Milestone.WARMUP,
         Phase.READY: Milestone.DECODE,
         Phase.DECODE: Milestone.DECODE,
