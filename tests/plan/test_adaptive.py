@@ -187,3 +187,11 @@ def test_goal_fastest_looks_for_more_cells_that_serve_and_ends() -> None:
         len({e.cell.key for e in history if e.cell.get("attention-backend") == "flashinfer"}) > 6
     )
     assert "no other cell" in step.why
+
+
+def test_a_failure_that_no_cell_left_can_avoid_ends_the_search() -> None:
+    rows = [(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 0, 1), (0, 1, 1, 0), (1, 0, 0, 1), (2, 1, 1, 0)]
+    history = [failed(n, *row, cause="deep-gemm-arch") for n, row in enumerate(rows, 1)]
+    step = strategies.make("adaptive").decide(product_of(), history)
+    assert isinstance(step, Finish)
+    assert "try a build with a fix" in step.why

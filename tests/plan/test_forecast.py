@@ -35,7 +35,7 @@ def test_a_value_that_every_cell_left_has_is_a_wall() -> None:
 
 
 def test_the_same_end_whatever_is_launched_points_outside_the_matrix() -> None:
-    rows = [(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 0, 1), (0, 1, 1, 0)]
+    rows = [(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 0, 1), (0, 1, 1, 0), (1, 0, 0, 1), (2, 1, 1, 0)]
     history = [failed(n, *row, cause="deep-gemm-arch") for n, row in enumerate(rows, 1)]
     walls = forecast(product_of(), history, attempts_left=9).walls
     assert [wall.values for wall in walls] == [{}]
@@ -43,10 +43,10 @@ def test_the_same_end_whatever_is_launched_points_outside_the_matrix() -> None:
 
 
 def test_what_something_got_past_is_no_wall() -> None:
-    rows = [(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 0, 1), (0, 1, 1, 0)]
+    rows = [(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 0, 1), (0, 1, 1, 0), (1, 0, 0, 1), (2, 1, 1, 0)]
     history = [failed(n, *row) for n, row in enumerate(rows, 1)]
     further = Evidence(
-        number=5,
+        number=7,
         cell=cell(2, 0, 1, 0),
         verdict=history[0].verdict,
         phase=Phase.DECODE,

@@ -10,6 +10,7 @@ import numpy as np
 from sglsweep.plan import why
 from sglsweep.plan.belief import believe
 from sglsweep.plan.explain import next_proof
+from sglsweep.plan.forecast import walls
 from sglsweep.plan.goal import Goal, goal_reached
 from sglsweep.plan.ordered import ALL_TRIED
 from sglsweep.plan.outlook import outlook
@@ -87,6 +88,8 @@ class Adaptive:
         worth[_settled(table, own, chances)] = -1.0
         if done := self._nothing_left(float(worth.max())):
             return Finish(done)
+        if self.goal is not Goal.MAP and (met := walls(table, known, belief)):
+            return Finish(met[0].why)
         index = self._nearest_of_the_best(table, worth, known)
         return Launch(
             cells[index], why.sentence(table, index, known, belief, float(chances[index]))

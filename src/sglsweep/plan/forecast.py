@@ -15,8 +15,6 @@ from sglsweep.plan.why import joined, percent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from sglsweep.matrix import Cells, Value
     from sglsweep.plan.belief import Belief
     from sglsweep.plan.strategy import Evidence
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
 
 OFTEN = 4
 """Cells that failed alike before a fault is said to be outside what is left of the matrix."""
+OFTEN_OUTSIDE = 6
+"""Cells without a common value that failed alike before the fault is said to be elsewhere."""
 SURE = 0.9
 
 
@@ -96,44 +96,39 @@ def forecast(cells: Cells, history: Sequence[Evidence], *, attempts_left: int) -
         next_serves=best,
         any_serves=1.0 - (1.0 - best) ** launches,
         cells_left=int(left.sum()),
-        walls=tuple(_walls(table, known, belief, left)),
+        walls=walls(table, known, belief),
     )
 
 
-def _walls(
-    table: Table, known: Sequence[Evidence], belief: Belief, left: NDArray[np.bool_]
-) -> list[Wall]:
+def walls(table: Table, known: Sequence[Evidence], belief: Belief) -> tuple[Wall, ...]:
+    """Return the failures that no cell that is left can get round."""
+    left = table.codes[~tried(table, known)]
     by_number = {entry.number: entry for entry in known}
-    walls = []
+    found = []
     for (cause, _, _), readings in belief.readings.items():
         for fault in max(readings, key=lambda reading: reading.weight).faults:
             best = int(fault.chances.argmax())
             axes = np.flatnonzero(belief.space.bits[best])
-            base = belief.clues.codes[fault.row]
-            stands = (table.codes[left][:, axes] == base[axes]).all()
-            if len(fault.members) >= OFTEN and fault.chances[best] >= SURE and stands:
+            is_sure = len(fault.members) >= OFTEN and fault.chances[best] >= SURE
+            if is_sure and (left[:, axes] == belief.clues.codes[fault.row, axes]).all():
                 numbers = tuple(sorted(n for m in fault.members for n in m.numbers))
                 cell = by_number[numbers[0]].cell
                 names = [table.names[axis] for axis in axes]
-                walls.append(
-                    Wall(
-                        cause=cause,
-                        values={name: cell.get(name) for name in names},
-                        attempts=numbers,
-                    )
-                )
-    return walls + _outside(belief)
+                values = {name: cell.get(name) for name in names}
+                found.append(Wall(cause=cause, values=values, attempts=numbers))
+    return (*found, *_outside(table, belief))
 
 
-def _outside(belief: Belief) -> list[Wall]:
+def _outside(table: Table, belief: Belief) -> list[Wall]:
     """Return failures that share no value and that nothing got past: no flag is behind them."""
-    walls = []
+    varying = [len(values) > 1 for values in table.values]
+    found = []
     for kind, failures in belief.clues.failures.items():
         rows = [failure.row for failure in failures]
-        codes = belief.clues.codes[rows]
+        codes = belief.clues.codes[rows][:, varying]
         shares = (codes == codes[0]).all(axis=0).any()
         is_last = belief.clues.reach.max() <= belief.clues.reach[rows[0]]
-        if len(rows) >= OFTEN and is_last and not shares:
+        if len(rows) >= OFTEN_OUTSIDE and is_last and not shares:
             numbers = tuple(sorted(n for failure in failures for n in failure.numbers))
-            walls.append(Wall(cause=kind[0], values={}, attempts=numbers))
-    return walls
+            found.append(Wall(cause=kind[0], values={}, attempts=numbers))
+    return found
