@@ -30,6 +30,7 @@ _WRAPPERS = re.compile(
     | \((?:[^()\s]+(?:\([^)\n]{0,80}\))?\ )?pid=\d+(?:,\ ip=[\d.:a-f]+)?\)\ ?  # Ray
     | [A-Za-z0-9][\w.-]{0,80}\ *\|\ (?!\ )|[A-Za-z0-9][\w.-]{0,80}\ +\|\ ?     # docker compose
     | \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)\ (?:(?:stdout|stderr)\ [FP]\ ?)?
+    | \[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]\   # Jenkins, CI
     | [A-Z][a-z]{2}\ [ \d]\d\ \d\d:\d\d:\d\d\ (?:[\w.-]+\ )?[\w./@-]+(?:\[\d+\])?:\ ?   # journald
     | [\w.-]+\ [\w./@-]+\[\d+\]:\ ?                                           # short-iso journald
     | \[\d+,\d+\]<\w+>:?(?:\ (?=\S))?                                                   # MPI
