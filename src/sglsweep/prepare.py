@@ -180,7 +180,7 @@ def _prepared(sweep: Sweep, config: HostConfig, host: Host) -> Ground:
         host=host,
         config=config,
         python=python,
-        workdir=_workdir(host, config),
+        workdir=workdir_of(host, config),
         cwd=cwd,
         pythons=pythons,
         tables=tables,
@@ -208,7 +208,8 @@ def _python(build: Build, cwd: str | None, fallback: str) -> str:
     return str(Path(cwd) / build.python)
 
 
-def _workdir(host: Host, config: HostConfig) -> PurePosixPath:
+def workdir_of(host: Host, config: HostConfig) -> PurePosixPath:
+    """Return the folder that holds everything of ours on a host, absolute."""
     return host.home() / str(config.workdir).removeprefix("~/")
 
 

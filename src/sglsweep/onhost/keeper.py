@@ -1586,6 +1586,29 @@ def reap(marker: str) -> int:
     return EXIT_OK if is_clean else EXIT_LEFT
 
 
+def owner_of(pid: int) -> Optional[str]:
+    """Return the user whose process this is, None if it is gone."""
+    try:
+        return user_name(os.stat("/proc/%d" % pid).st_uid)
+    except OSError:
+        return None
+
+
+def keeper_above(proc: Proc) -> Optional[str]:
+    """Return the folder of the living keeper that a process descends from; None without one.
+
+    A keeper is the subreaper of its tree: as long as it lives, no process of it gets away.
+    """
+    above: Optional[Proc] = proc
+    while above is not None and above.ppid > 1:
+        words = read_bytes("/proc/%d/cmdline" % above.ppid).rstrip(b"\0").split(b"\0")
+        is_keeper = len(words) > 2 and words[-2] == b"start"  # noqa: PLR2004 - program, command, folder
+        if is_keeper and os.path.basename(words[-3]).startswith(b"keeper"):
+            return os.fsdecode(words[-1])
+        above = read_proc(above.ppid)
+    return None
+
+
 def find(root: str) -> int:
     """Print every attempt under a folder, and every process with a marker."""
     attempts = []
@@ -1603,7 +1626,10 @@ def find(root: str) -> int:
     for proc in filter(None, map(read_proc, all_pids())):
         marker = read_marker(proc.pid) if proc.is_alive else None
         if marker is not None:
-            marked.append({**describe(proc), "marker": marker, "directory": folder_of.get(marker)})
+            marked.append({
+                **describe(proc), "marker": marker, "directory": folder_of.get(marker),
+                "keeper_directory": keeper_above(proc), "user": owner_of(proc.pid),
+            })  # fmt: skip
     print(json.dumps({"schema": SCHEMA, "attempts": attempts, "processes": marked}))
     return EXIT_OK
 
