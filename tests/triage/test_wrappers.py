@@ -33,6 +33,9 @@ WRAPPERS: dict[str, Callable[[bytes], bytes]] = {
 UNKNOWN: dict[str, Callable[[bytes], bytes]] = {
     "tab": lambda line: b"node-3\t" + line,
     "pod": lambda line: b"glm5-0 " + line,
+    "name in brackets": lambda line: b"[server] " + line,
+    "kibana": lambda line: b"May 16, 2026 @ 20:44:54.728    " + line,
+    "a launcher's logger": lambda line: b"2025-03-07 23:50:27,531 - __main__ - INFO - " + line,
     "columns": lambda line: b"2026-02-10 10:00:00,123 | stderr | " + line,
 }
 """Shippers that no pattern describes; learned from the records themselves."""

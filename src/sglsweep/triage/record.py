@@ -59,8 +59,8 @@ _GLUED = re.compile(
     r"(?<=.)(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z][\w-]*)*\] )", re.DOTALL
 )
 _HEAD = "Traceback (most recent call last)"
-_SAYS_SOMETHING = re.compile(r"xception|rror|ail|\[rank\d|^\[|^\s*$")
-"""What stands in front of a traceback and is no prefix: a message, a header, an indentation."""
+_SAYS_SOMETHING = re.compile(r"xception|rror|ail|\[rank\d|^\s*$")
+"""What stands in front of a traceback and is no prefix: a message, or an indentation."""
 _JSON_KEYS = ("log", "message", "msg", "MESSAGE", "line", "text", "content")
 
 
@@ -139,7 +139,9 @@ def _unknown_prefix(wrapper: str, rest: str, prefixes: Prefixes) -> tuple[str, s
     glued = _GLUED.search(rest, 1)
     at = glued.start() if glued else rest.find(_HEAD)
     prefix = rest[:at]
-    if at <= 0 or _is_worth_a_piece(prefix) or (not glued and _SAYS_SOMETHING.search(prefix)):
+    if at <= 0 or _is_worth_a_piece(prefix):
+        return wrapper, rest
+    if not glued and (_SAYS_SOMETHING.search(prefix) or _header(prefix)):
         return wrapper, rest
     prefixes.learn(prefix, is_certain=not glued)
     return wrapper + prefix, rest[at:]
