@@ -12,6 +12,7 @@ from sglsweep.plan.belief import believe
 from sglsweep.plan.explain import next_proof
 from sglsweep.plan.forecast import walls
 from sglsweep.plan.goal import Goal, goal_reached
+from sglsweep.plan.hypotheses import next_decision
 from sglsweep.plan.ordered import ALL_TRIED
 from sglsweep.plan.outlook import outlook
 from sglsweep.plan.strategy import Finish, Launch
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sglsweep.matrix import Cells
+    from sglsweep.plan.hypotheses import Claim
     from sglsweep.plan.strategy import Evidence
     from sglsweep.plan.table import Table
 
@@ -49,12 +51,14 @@ class Adaptive:
 
     A cell that failed may be launched again where everything else says that it should serve:
     its failure may be a flake. `priors` are attempts of earlier runs: they count as evidence,
-    not as tried.
+    not as tried. `claims` are
+    the user's hypotheses, which goal explain decides first.
     """
 
     seed: int
     goal: Goal
     priors: tuple[Evidence, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
     def decide(self, cells: Cells, history: Sequence[Evidence]) -> Launch | Finish:
         """Return the cell with the best chance to serve, or what else the goal asks for."""
@@ -67,7 +71,7 @@ class Adaptive:
         if not known:
             return self._start(cells)
         if self.goal is Goal.EXPLAIN and any(e.verdict is Verdict.SERVING for e in own):
-            return next_proof(cells, own)
+            return next_decision(cells, own, self.claims) or next_proof(cells, own)
         return self._best(cells, own, known)
 
     def _start(self, cells: Cells) -> Launch:

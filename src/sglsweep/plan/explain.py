@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from sglsweep.matrix import Cell, Cells
     from sglsweep.plan.strategy import Evidence
-    from sglsweep.plan.table import Table
 
 MOST_TOGETHER = 4096
 """Sets of changes looked at; beyond it only the small ones."""
@@ -51,7 +50,7 @@ def next_proof(cells: Cells, known: Sequence[Evidence]) -> Launch | Finish:
     assert good is not None  # noqa: S101 - the caller has seen one
     table = table_of(cells)
     tried = {entry.cell.key for entry in known}
-    open_changes = [c for c in _changes(table, start, good) if c.cell.key not in tried]
+    open_changes = [c for c in _changes(cells, start, good) if c.cell.key not in tried]
     if not any(len(change.flags) == 1 for change in open_changes):
         return Finish(_needed(start, good))
     belief = believe(table, known)
@@ -64,15 +63,17 @@ def next_proof(cells: Cells, known: Sequence[Evidence]) -> Launch | Finish:
     return Launch(open_changes[best].cell, _why(open_changes[best], good, float(chances[best])))
 
 
-def _changes(table: Table, start: Evidence, good: Evidence) -> Iterator[_Change]:
+def _changes(cells: Cells, start: Evidence, good: Evidence) -> Iterator[_Change]:
     """Yield sets of flags of the serving cell to take back, those that make a listed cell."""
+    table = table_of(cells)
     differing = good.cell.difference(start.cell)
     seen = 0
     for size in range(1, len(differing)):
         for flags in combinations(differing, size):
             cell = good.cell.with_values({flag: start.cell.get(flag) for flag in flags})
-            if table.index_of(table.encode([cell])[0]) is not None:
-                yield _Change(flags, cell)
+            index = table.find(cell)
+            if index is not None:
+                yield _Change(flags, cells[index])
             seen += 1
             if seen >= MOST_TOGETHER:
                 return

@@ -14,6 +14,7 @@ from sglsweep.plan.pairwise import Pairwise
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sglsweep.plan.hypotheses import Claim
     from sglsweep.plan.strategy import Evidence, Strategy
 
 DEFAULT = "adaptive"
@@ -26,15 +27,16 @@ def make(
     seed: int = 0,
     goal: str = Goal.FIRST_SERVING,
     priors: Sequence[Evidence] = (),
+    claims: Sequence[Claim] = (),
 ) -> Strategy:
-    """Return a strategy; `priors` are attempts of earlier runs, which only adaptive learns from.
+    """Return a strategy; only adaptive heeds attempts of earlier runs and the user's claims.
 
     Raises:
         ConfigError: there is no such strategy or goal.
     """
     wanted = _goal(goal)
     if name == "adaptive":
-        return Adaptive(seed=seed, goal=wanted, priors=tuple(priors))
+        return Adaptive(seed=seed, goal=wanted, priors=tuple(priors), claims=tuple(claims))
     if name == "grid":
         return Grid(goal=wanted)
     if name == "random":

@@ -58,6 +58,13 @@ class Table:
         """Return which listed cell has these codes; None where none has."""
         return self._row_of.get(codes.tobytes())
 
+    def find(self, cell: Cell) -> int | None:
+        """Return which listed cell is equal to this one; a flag that is not passed is no flag."""
+        passed = {name for name, value in cell.values.items() if value is not None}
+        if not passed.issubset(self.names):
+            return None
+        return self.index_of(self.encode([cell])[0])
+
     def __len__(self) -> int:
         return len(self.codes)
 
