@@ -40,7 +40,7 @@ _IPV6 = re.compile(
 # 12.8.4.1 is a cuBLAS as well as an address: what stands before it decides.
 _VERSION_BEFORE = re.compile(r"(?i)(?:[=<>~]=|version|cudnn|cublas|nccl|cu1\d|\bv)[\s:='\"(-]*\Z")
 _PUBLIC_IPV4 = ("127.", "0.", "255.", "192.0.2.", "198.51.100.", "203.0.113.")
-_LEAST_IPV6_GROUPS = 4
+_IPV6_GROUPS = 8
 
 _HOSTS = (
     re.compile(r"(?m)(?:^|\s)([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL"),
@@ -88,10 +88,17 @@ _MODEL_PATH = re.compile(
     r"|download_dir)(?:['\"]?\s*[=:]\s*|\s+)['\"]?([~./][^\s'\",)]+)"
 )
 _MODEL = "/models/model-"
-_PATH = re.compile(r"(?<![\w.:/<>~*)\]-])(?:~|\.{0,2})/(?:[\w.@+=%~-]+/)+[\w.@+=%~-]*")
+_PATH = re.compile(
+    r"(?<![\w.:/<>~*)\]-])(?:~|\.{0,2})/(?:[\w.@+=%~-]+/)+(?:[\w.@+=%~-]*[\w@+=%~-])?"
+)
 _SYSTEM = frozenset(
     {
         "usr",
+        "app",
+        "deepgemm",
+        "default_pg",
+        "flashinfer",
+        "sgl-kernel",
         "opt",
         "root",
         "tmp",
@@ -114,7 +121,7 @@ _SYSTEM = frozenset(
     }
 )
 _PACKAGE = re.compile(r"/lib(?:64)?/python3[\d.]*/.*")
-_CHECKOUT = re.compile(r"/python/sglang/.*")
+_CHECKOUT = re.compile(r"/python/sglang/.*|/csrc/.*")
 _TELLING = re.compile(r"\.(?:py|so[\d.]*|json|safetensors|bin|cu|cuh|h|cpp|cc|gguf|log)\Z")
 
 
@@ -235,7 +242,9 @@ def _hosts(text: str) -> Iterator[str]:
 
 def _without_names(text: str, names: Iterable[str], place: Callable[[str], str]) -> str:
     for name in _longest_first(names):
-        if len(name) < _LEAST_LENGTH or name.lower() in _EVERYBODY or name.startswith("host-"):
+        is_common = len(name) < _LEAST_LENGTH or name.lower() in _EVERYBODY
+        # A help text's DIST_INIT_ADDR stands where a name could: no host has an underscore.
+        if is_common or name.startswith("host-") or (name.isupper() and "_" in name):
             continue
         whole = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
         if whole.search(text):
@@ -255,6 +264,6 @@ def _ipv4(found: re.Match[str], places: _Placeholders) -> str:
 def _ipv6(address: str, places: _Placeholders) -> str:
     groups = [group for group in address.split(":") if group]
     # 12:30:01 is a time of day.
-    if address == "::1" or ("::" not in address and len(groups) < _LEAST_IPV6_GROUPS):
+    if address == "::1" or ("::" not in address and len(groups) != _IPV6_GROUPS):
         return address
     return places.get("address", address, "2001:db8::{}")

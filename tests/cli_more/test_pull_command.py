@@ -12,8 +12,9 @@ from sglsweep import catalogue
 from sglsweep.anonymous import Private, anonymize
 from sglsweep.cli.app import program
 from sglsweep.pull import pull
+from sglsweep.triage.diagnose import diagnose
 from sglsweep.verdict import Verdict
-from triage.cases import LOGS, read_case
+from triage.cases import LOGS, cases, read_case
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +68,15 @@ def test_the_case_is_short_anonymous_and_gets_the_same_answer(tmp_path: Path) ->
 )
 def test_what_everybody_has_stays(text: str) -> None:
     assert anonymize(text, Private(hosts=("blackwell",)))[0] == text
+
+
+def test_placeholders_change_no_answer() -> None:
+    known = catalogue.load()
+    for case in cases():
+        text, _ = anonymize(case.log.decode("utf-8", "surrogateescape"), Private())
+        shorter = text.encode("utf-8", "surrogateescape")
+        got, wanted = diagnose(shorter, known, ending=case.ending), case.diagnosed()
+        assert (got.cause, got.phase, got.line) == (wanted.cause, wanted.phase, wanted.line), case
 
 
 def test_it_is_filed_under_its_cause_and_never_over_another(tmp_path: Path) -> None:
