@@ -195,6 +195,18 @@ def test_exit_status_of_a_shell_is_read_as_a_signal() -> None:
         assert (said.verdict, said.cause) == (Verdict.KILLED, "killed-sigkill")
 
 
+def test_line_after_a_flood_is_read_like_any_other() -> None:
+    error = (
+        "/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1: indexSelect: block: [1,0,0], "
+        "thread: [0,0,0] Assertion `srcIndex < srcSelectDimSize` failed."
+    )
+    begin = "Load weight begin. avail mem=90.00 GB"
+    end = "Capture cuda graph end. Time elapsed: 7.70 s. mem usage=1.62 GB."
+    assert answer(*[error] * 20, begin).metrics["avail_before_weights_gb"] == 90.0
+    said = answer(begin, *[error, begin] * 20, *[error] * 20, end)
+    assert said.metrics["graph_s"] == 7.7
+
+
 def test_flood_of_one_assertion_is_folded_into_a_count() -> None:
     line = (
         "/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1: indexSelect: block: [{n},0,0], "

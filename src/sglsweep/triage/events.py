@@ -45,9 +45,12 @@ class Event:
 
 
 class Events:
-    """What was matched so far: causes and cascades in order, suspects, ignored imports."""
+    """What was matched so far: causes and cascades in order, suspects, ignored imports.
 
-    __slots__ = ("_matcher", "_seen", "found", "ignored_imports", "suspects")
+    `folded` names the event that a piece was only counted for; whoever reads it clears it.
+    """
+
+    __slots__ = ("_matcher", "_seen", "folded", "found", "ignored_imports", "suspects")
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
@@ -55,6 +58,11 @@ class Events:
         self.found: list[Event] = []
         self.suspects: dict[str, Event] = {}
         self.ignored_imports: list[Event] = []
+        self.folded: tuple[str, str] | None = None
+
+    def count_again(self, key: tuple[str, str]) -> None:
+        """Count one more of what was `folded` before."""
+        self._seen[key].count += 1
 
     def copy(self, twins: dict[int, Trace]) -> Events:
         """Return a copy that can go on by itself, over copies of the traces."""
@@ -155,6 +163,7 @@ class Events:
         if known is not event:
             known.count += 1
             if known.count > FLOOD:
+                self.folded = key
                 return
         if len(self.found) < MAX_EVENTS:
             self.found.append(event)

@@ -67,6 +67,9 @@ MARKS = tuple(
         )
     )
 )
+SHAPE = 48
+"""Bytes at both ends of a line that make it one more of a flood; block numbers stand between."""
+FLOODS = 1000
 _BAR = re.compile(r"\|?\s(\d+)/(\d+) \[")
 _VERSION = re.compile(
     r"(?:[Ss][Gg][Ll]ang(?: [Vv]ersion)?[ :=v-]{1,3}|'version': ')"
@@ -91,6 +94,7 @@ class Reading:
         self.numbers = metrics.Numbers()
         self.resolution = effective.Resolution()
         self._prefixes = Prefixes()
+        self._floods: dict[tuple[bytes, bytes], tuple[str, str]] = {}
         self._traces = Traces()
         self._events = Events(self._matcher)
         self.ranks: set[str] = set()
@@ -152,6 +156,7 @@ class Reading:
         copy.numbers = self.numbers.copy()
         copy.resolution = self.resolution.copy()
         copy._prefixes = self._prefixes.copy()
+        copy._floods = dict(self._floods)
         traces = [*self._traces.known(), *(e.trace for e in self.events if e.trace)]
         twins = {identity: t.copy() for identity, t in {id(t): t for t in traces}.items()}
         copy._traces = self._traces.copy(twins)
@@ -221,8 +226,18 @@ class Reading:
         self._serving_until(start)
         line = self._line_at(start) + 1
         raw = self._block[start:end]
-        for piece in pieces(line, raw, self._prefixes):
+        shape = raw[:SHAPE], raw[-SHAPE:]
+        if shape in self._floods and not self._traces.is_any_open:
+            self._events.count_again(self._floods[shape])
+            self._began_compiling = False
+            return end + 1
+        self._events.folded = None
+        found = pieces(line, raw, self._prefixes)
+        for piece in found:
             self._read_piece(piece)
+        folded = self._events.folded
+        if folded and len(found) == 1 and not found[0].is_headed and len(self._floods) < FLOODS:
+            self._floods[shape] = folded
         return end + 1
 
     def _serving_until(self, offset: int) -> None:
