@@ -73,7 +73,7 @@ class Effort:
 def main() -> None:
     """Print the tables; with --write, put them between the markers of a document."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--worlds", type=int, default=12)
+    parser.add_argument("--worlds", type=int, default=24)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--write", type=Path)

@@ -88,7 +88,7 @@ def test_both_values_of_a_flag_are_not_held_guilty_at_once() -> None:
 
 def test_a_failure_that_contradicts_everything_else_is_repeated() -> None:
     clean = [served(1, 0, 0, 0, 0), served(2, 1, 1, 1, 1), served(3, 2, 2, 0, 1)]
-    strange = failed(4, 0, 1, 0, 1, cause="unknown:9", phase=Phase.DECODE)
+    strange = failed(4, 0, 1, 0, 1, cause="unknown:9", phase=Phase.DECODE, verdict=Verdict.CRASH)
     table = table_of(product_of())
     belief = believe(table, [*clean, strange])
     (readings,) = belief.readings.values()

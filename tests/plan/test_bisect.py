@@ -129,6 +129,19 @@ def test_an_earlier_failure_of_another_cause_decides_nothing() -> None:
     assert "as far as launches could tell" in culprit.why
 
 
+def test_a_third_value_proves_where_the_good_value_runs_into_another_fault() -> None:
+    def outcome(one: Cell, number: int) -> Evidence:
+        found = codes(one)
+        if found[0] == 1 and found[1:] != [1, 1, 1]:
+            return failed(number, *found, cause="bad-kernel", phase=Phase.ARGS)
+        return world(0)(one, number)
+
+    culprit, launched = bisect([failed(1, *BAD), served(2, *GOOD)], outcome)
+    assert set(culprit.values) == names(0)
+    assert culprit.is_proven
+    assert len(launched) <= 6
+
+
 def test_a_flake_is_found_out() -> None:
     history = [
         failed(1, *BAD, cause="unknown:1", phase=Phase.DECODE),

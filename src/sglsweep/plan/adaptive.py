@@ -9,6 +9,7 @@ import numpy as np
 
 from sglsweep.plan import why
 from sglsweep.plan.belief import believe
+from sglsweep.plan.clues import FINAL
 from sglsweep.plan.explain import next_proof
 from sglsweep.plan.forecast import walls
 from sglsweep.plan.goal import Goal, goal_reached
@@ -39,10 +40,6 @@ ANOTHER_FROM = 0.3
 """Goal fastest looks for further serving cells among those with at least this chance."""
 NEWS_FROM = 0.005
 """Goal map ends where no launch decides more than this."""
-FINAL = frozenset(
-    {Verdict.BAD_CONFIG, Verdict.LOAD_ERROR, Verdict.KERNEL_UNSUPPORTED, Verdict.OOM}
-)
-"""Verdicts that a second launch does not change."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import numpy as np
 
 from sglsweep.matrix import Axis, Cell, Cells, Value, spell
 from sglsweep.plan.belief import believe
+from sglsweep.plan.clues import FINAL
 from sglsweep.plan.outlook import outlook
 from sglsweep.plan.split import whole
 from sglsweep.plan.strategy import Launch
@@ -38,6 +39,10 @@ DOUBT = 0.12
 """From this chance on that the failure was a flake, it is launched again first."""
 LEAST_WORTH = 0.001
 """A launch worth less ends for another reason almost surely: it is not made."""
+CONFIRMED = 3
+"""Launches that must fail alike before several flags are held guilty together."""
+LIKELY = 0.8
+"""From this chance on an unproven culprit is named alone, else all that may be guilty."""
 MOST_FLAGS = 12
 """More differing flags than this are halved without looking at every subset."""
 
@@ -107,28 +112,41 @@ def next_step(case: Case) -> Launch | Culprit:
         return _flake(case, again[0])
     belief = believe(table_of(Cells(_all_axes(case), [])), known)
     if _flake_chance(case, belief) > DOUBT:
-        return _again(case)
+        return _again(case, frozenset(case.differing))
     failing = _smallest_failing(case, known)
-    open_flags = [flag for flag in sorted(failing) if not _is_needed(case, known, failing, flag)]
-    if len(failing) == 1 or not open_flags:
-        # Several flags at once on the word of one launch: more likely a flake than a fault.
-        if len(failing) > 1 and sum(map(case.is_same_failure, known)) == 1:
-            return _again(case)
-        return _culprit(case, known, failing, is_proven=True)
+    spared = {flag for flag in failing if _is_spared(case, known, failing, flag)}
+    named = failing - spared
+    is_closed = all(_is_needed(case, known, failing, flag) for flag in named)
+    if is_closed or len(failing) == 1:
+        if len(named) > 1 and _may_be_flakes(case, known):
+            return _again(case, failing)
+        return _culprit(case, known, named, is_proven=True)
     kept = _best_test(case, known, belief, failing)
-    if kept is None:
-        return _culprit(case, known, failing, is_proven=False)
-    return Launch(case.cell(kept), _reason(case, kept))
+    if kept is not None:
+        return Launch(case.cell(kept), _reason(case, kept))
+    return _by_other_values(case, known, failing, named) or _guess(case, known, belief, named)
 
 
-def _again(case: Case) -> Launch:
-    why = f"attempt {case.bad.number} again: its failure may be a flake"
-    return Launch(case.bad.cell, why)
+def _again(case: Case, kept: Set) -> Launch:
+    cell = case.cell(kept)
+    failed = next(e for e in telling(case.history) if e.cell == cell)
+    return Launch(cell, f"attempt {failed.number} again: its failure may be a flake")
+
+
+def _may_be_flakes(case: Case, known: Sequence[Evidence]) -> bool:
+    """True if too few launches failed alike to name several flags at once on their word."""
+    alike = sum(map(case.is_same_failure, known))
+    return case.bad.verdict not in FINAL and alike < CONFIRMED
 
 
 def _smallest_failing(case: Case, known: Sequence[Evidence]) -> Set:
     """Return the smallest set of flags with which the serving cell is known to fail alike."""
-    sets = [kept for e, kept in _between(case, known) if case.is_same_failure(e)]
+    serving = {entry.cell.key for entry in known if entry.verdict is Verdict.SERVING}
+    sets = [
+        kept
+        for entry, kept in _between(case, known)
+        if case.is_same_failure(entry) and entry.cell.key not in serving
+    ]
     return min(sets, key=lambda kept: (len(kept), sorted(kept)), default=frozenset(case.differing))
 
 
@@ -138,7 +156,51 @@ def _is_needed(case: Case, known: Sequence[Evidence], failing: Set, flag: str) -
         flag not in kept and failing - {flag} <= kept
         for entry, kept in _between(case, known)
         if case.is_without_it(entry)
-    )
+    ) or any(case.is_without_it(entry) for entry in _beside(case, known, failing, flag))
+
+
+def _is_spared(case: Case, known: Sequence[Evidence], failing: Set, flag: str) -> bool:
+    """True if the smallest failing cell fails alike with another value of the flag."""
+    return any(case.is_same_failure(entry) for entry in _beside(case, known, failing, flag))
+
+
+def _beside(case: Case, known: Sequence[Evidence], failing: Set, flag: str) -> Iterator[Evidence]:
+    """Yield attempts that differ from the smallest failing cell in just this flag."""
+    cell = case.cell(failing)
+    return (entry for entry in known if entry.cell.difference(cell) == (flag,))
+
+
+def _by_other_values(
+    case: Case, known: Sequence[Evidence], failing: Set, named: Set
+) -> Launch | None:
+    """Return the failing cell with a third value of one flag.
+
+    For where another fault hides what the serving attempt's value would show.
+    """
+    tried = {entry.cell.key for entry in known}
+    cell = case.cell(failing)
+    number = next((e.number for e in known if e.cell == cell), case.bad.number)
+    for flag in sorted(named):
+        if _is_needed(case, known, failing, flag):
+            continue
+        for axis in case.axes:
+            for value in axis.values if axis.name == flag else ():
+                other = cell.with_values({flag: value})
+                if other.key not in tried and case.may_launch(other):
+                    why = (
+                        f"attempt {number} with {flag}={spell(value)}: the value of attempt "
+                        f"{case.good.number} runs into another fault"
+                    )
+                    return Launch(other, why)
+    return None
+
+
+def _guess(case: Case, known: Sequence[Evidence], belief: Belief, named: Set) -> Culprit:
+    """Return the likeliest culprit where no launch can prove it."""
+    masses = _masses(case, belief, named)
+    likeliest = max(masses, key=lambda flags: masses[flags], default=named)
+    is_likely = masses.get(likeliest, 0.0) >= LIKELY
+    return _culprit(case, known, likeliest if is_likely else named, is_proven=False)
 
 
 def _between(case: Case, known: Sequence[Evidence]) -> Iterator[tuple[Evidence, Set]]:

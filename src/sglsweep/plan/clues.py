@@ -25,6 +25,11 @@ Merging causes made skip rules worse than chance in simulations, and one cause t
 launches at two phases is mostly two faults.
 """
 
+FINAL = frozenset(
+    {Verdict.BAD_CONFIG, Verdict.LOAD_ERROR, Verdict.KERNEL_UNSUPPORTED, Verdict.OOM}
+)
+"""Verdicts that a second launch hardly ever changes."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failure:

@@ -29,6 +29,7 @@ class Rates:
         faults: expected number of faults of one, two and three values in a matrix of eight
             axes; more axes bring proportionally more.
         flake: chance that a launch fails for a reason that is not its flags.
+        final_flake: the same where the verdict is one that a second launch hardly ever changes.
         shared: how likely another fault shows the same cause, phase and verdict.
         before: weight of a fault for each failure of another cause, at the same phase, in a cell
             that holds it: which of two comes first within a phase is not known.
@@ -38,6 +39,7 @@ class Rates:
 
     faults: tuple[float, float, float] = (6.0, 3.0, 1.0)
     flake: float = 0.03
+    final_flake: float = 0.001
     shared: float = 0.003
     before: float = 0.5
     pull: float = 6.0

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sglsweep.plan.clues import FINAL
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -94,17 +96,23 @@ def agreement(clues: Clues) -> NDArray[np.int64]:
 def readings(court: Court, kind: Kind) -> tuple[Reading, ...]:
     """Return the likeliest readings of a kind, weights adding up to one."""
     kept = [Reading(1.0)]
+    once = court.rates.final_flake if kind[2] in FINAL else court.rates.flake
     for failure in court.clues.failures[kind]:
         alone = _alone(court, kind, failure)
+        flake = once ** len(failure.numbers) * float(court.spotless[failure.row])
         longer = [
-            extended for reading in kept for extended in _extended(court, reading, failure, alone)
+            extended
+            for reading in kept
+            for extended in _extended(court, reading, failure, alone, flake)
         ]
         longer.sort(key=lambda reading: -reading.weight)
         kept = _normalised(longer[:KEPT_READINGS]) or kept
     return tuple(_normalised([reading for reading in kept if reading.weight >= LEAST_WEIGHT]))
 
 
-def _extended(court: Court, reading: Reading, failure: Failure, alone: Fault) -> list[Reading]:
+def _extended(
+    court: Court, reading: Reading, failure: Failure, alone: Fault, flake: float
+) -> list[Reading]:
     """Return the reading with one more failure: of a known fault, of a new one, or a flake."""
     longer = []
     for place, fault in enumerate(reading.faults):
@@ -116,7 +124,6 @@ def _extended(court: Court, reading: Reading, failure: Failure, alone: Fault) ->
     if alone.weight > 0:
         weight = reading.weight * alone.weight * court.rates.shared
         longer.append(replace(reading, weight=weight, faults=(*reading.faults, alone)))
-    flake = court.rates.flake ** len(failure.numbers) * float(court.spotless[failure.row])
     weight = reading.weight * flake * court.rates.shared
     longer.append(replace(reading, weight=weight, flakes=(*reading.flakes, failure)))
     return longer
