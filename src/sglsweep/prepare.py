@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from sglsweep import catalogue
-from sglsweep.config.hosts import HostConfig, load_host
+from sglsweep.config.hosts import LOCAL, HostConfig, load_host
 from sglsweep.config.sweep import Sweep, load_sweep
 from sglsweep.errors import ConfigError, HostError, HostUnreachable
 from sglsweep.expand import Expanded, expand
@@ -24,10 +24,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sglsweep.config.builds import Build
+    from sglsweep.expand.resolved import Settled
     from sglsweep.hosts.base import Host
 
 _FLAGS_TIMEOUT_S = 180.0
 _FACTS_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """This machine in place of the host.
+
+    Attributes:
+        python: what runs every build; None = what the sweep says, looked for on this machine.
+    """
+
+    python: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +53,7 @@ class Ground:
         pythons: build -> its interpreter, absolute where a probe has to run it.
         tables: build -> the flags that its SGLang takes; a rehearsal has none.
         facts: what the host and each build are; build names under "builds".
+        settled: what SGLang itself makes of the cells; None = it was not asked.
     """
 
     sweep: Sweep
@@ -53,10 +66,15 @@ class Ground:
     tables: Mapping[str, FlagTable]
     expanded: Expanded
     facts: Mapping[str, object] = field(default_factory=dict)
+    settled: Settled | None = None
 
 
-def prepare(path: Path) -> Ground:
+def prepare(path: Path, *, here: Here | None = None) -> Ground:
     """Read a sweep, reach its host, ask its builds for their flags, check the cells against them.
+
+    Args:
+        path: SWEEP.yaml.
+        here: ask on this machine instead of the sweep's host.
 
     Raises:
         ConfigError: the file, a flag or a value is wrong; nothing was launched.
@@ -68,10 +86,10 @@ def prepare(path: Path) -> Ground:
         if build.rehearsal is not None:
             load_world(build.rehearsal)
     expand(sweep)
-    config = load_host(sweep.host, path)
+    config = load_host(LOCAL if here else sweep.host, path)
     host = open_host(config)
     try:
-        return _prepared(sweep, config, host)
+        return _prepared(sweep, config, host, here or Here())
     except BaseException:
         host.close()
         raise
@@ -162,13 +180,13 @@ def probe_facts(host: Host, python: str, arguments: list[str]) -> dict[str, obje
     return _json(answer.stdout) or {}
 
 
-def _prepared(sweep: Sweep, config: HostConfig, host: Host) -> Ground:
+def _prepared(sweep: Sweep, config: HostConfig, host: Host, here: Here) -> Ground:
     # The first question to a machine is the one whose refusal is about the link alone.
     host.home()
     python = keeper_python(host, config)
     cwd = str(sweep.source.absolute().parent) if config.ssh is None else None
     builds = _used_builds(sweep)
-    pythons = {name: _python(build, cwd, python) for name, build in builds.items()}
+    pythons = {name: here.python or _python(build, cwd, python) for name, build in builds.items()}
     tables = {
         name: probe_flags(host, pythons[name], build=name)
         for name, build in builds.items()
@@ -206,6 +224,17 @@ def _python(build: Build, cwd: str | None, fallback: str) -> str:
         return str(Path(build.python).expanduser()) if cwd is not None else build.python
     # Not resolve(): a virtual environment's interpreter is a link, and the link is the point.
     return str(Path(cwd) / build.python)
+
+
+def interpreters(sweep: Sweep, config: HostConfig) -> dict[str, str]:
+    """Return the interpreter of each build that a cell can name; stand-ins have none."""
+    cwd = str(sweep.source.absolute().parent) if config.ssh is None else None
+    fallback = config.python or (sys.executable if config.ssh is None else "python3")
+    return {
+        name: _python(build, cwd, fallback)
+        for name, build in _used_builds(sweep).items()
+        if build.rehearsal is None
+    }
 
 
 def workdir_of(host: Host, config: HostConfig) -> PurePosixPath:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,19 +14,22 @@ from sglsweep.clock import stamp
 from sglsweep.drive import finish_stopping, run_attempt, take_over
 from sglsweep.errors import HostError
 from sglsweep.events import Note
+from sglsweep.expand.resolved import launched_otherwise
 from sglsweep.flags import Command, Launch, Target, launch_argv
 from sglsweep.plan import memory, strategies
-from sglsweep.plan.decide import Auto, Budget, Decision, Question, decide
+from sglsweep.plan.decide import Auto, Budget, Decision, Question, at_start, decide
 from sglsweep.plan.strategy import Finish
 from sglsweep.probe.target import Need, ProbeSettings
+from sglsweep.resolve import Asking, resolve_cells
 from sglsweep.site import Site
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sglsweep.attempt import Outcome
     from sglsweep.catalogue import Catalogue
+    from sglsweep.catalogue.gpus import Gpu
     from sglsweep.clock import Clock
     from sglsweep.config.sweep import Sweep
     from sglsweep.events import Listener
@@ -106,6 +110,24 @@ def next_step(sweeping: Sweeping, *, supposing: tuple[Outcome, ...] = ()) -> Dec
         auto=_auto(ground),
     )
     return decide(question)
+
+
+def ask_first(
+    ground: Ground,
+    *,
+    cache: Path | None = None,
+    gpu: Gpu | None = None,
+    configs: Mapping[str, object] | None = None,
+) -> Ground:
+    """Ask each build's SGLang what it makes of every cell; see `resolve.resolve_cells`."""
+    auto = _auto(ground)
+    asking = Asking(
+        command=lambda cell: command_for(ground, at_start(cell, auto)),
+        gpu=gpu,
+        configs=configs or {},
+        cache=cache,
+    )
+    return resolve_cells(ground, asking)
 
 
 def launch_cell(
@@ -249,6 +271,7 @@ def _record(sweeping: Sweeping, decision: Decision) -> None:
     """Write what the run is about, for the report and for whoever resumes."""
     ground, sweep = sweeping.ground, sweeping.ground.sweep
     finish = decision.step.why if isinstance(decision.step, Finish) else None
+    settled = ground.settled
     sweeping.journal.record(
         axes=[{"name": a.name, "values": list(a.values)} for a in ground.expanded.cells.axes],
         cells=len(ground.expanded.cells) + len(ground.expanded.includes),
@@ -256,9 +279,13 @@ def _record(sweeping: Sweeping, decision: Decision) -> None:
             {"because": because, "count": count}
             for because, count in ground.expanded.excluded_counts.items()
         ],
+        refused=_by_reason((r.because, r.cell) for r in settled.refused) if settled else [],
         equal=[
-            {"because": f"the same launch as attempt {number}", "count": 1, "cell": key}
-            for key, number in decision.equal.items()
+            *(
+                {"because": f"the same launch as attempt {number}", "count": 1, "cell": key}
+                for key, number in decision.equal.items()
+            ),
+            *(_by_reason((m.because, m.cell) for m in settled.merged) if settled else ()),
         ],
         goal=[str(goal) for goal in sweep.goal],
         budget={"hours": sweep.budget.hours, "attempts": sweep.budget.attempts},
@@ -269,8 +296,46 @@ def _record(sweeping: Sweeping, decision: Decision) -> None:
         ],
         rehearsal=_world(ground),
         finish=finish,
-        notes=[f"{n.where}: {n.text}" for n in (*sweep.unsupported, *ground.expanded.notes)],
+        notes=[
+            *(f"{n.where}: {n.text}" for n in (*sweep.unsupported, *ground.expanded.notes)),
+            *_resolution_notes(sweeping),
+        ],
     )
+
+
+def _by_reason(entries: Iterable[tuple[str, Cell]]) -> list[dict[str, object]]:
+    """Count cells by reason; what one cell was is told where it is the only one."""
+    found: dict[str, list[Cell]] = {}
+    for because, cell in entries:
+        found.setdefault(because, []).append(cell)
+    return [
+        {"because": because, "count": len(cells)}
+        | ({"cell": dict(cells[0].values)} if len(cells) == 1 else {})
+        for because, cells in found.items()
+    ]
+
+
+def _resolution_notes(sweeping: Sweeping) -> list[str]:
+    """Say what is known to fail and is launched last, and where a launch came out otherwise."""
+    settled = sweeping.ground.settled
+    if settled is None:
+        return []
+    issues = {s.issue.id: s.issue for s in settled.suspects}
+    counts = Counter(s.issue.id for s in settled.suspects)
+    notes = [
+        f"known not to work, launched last ({counts[i.id]} cells): {i.reason} "
+        f"Instead: {i.instead} ({i.source})"
+        for i in issues.values()
+    ]
+    for outcome in sweeping.journal.history():
+        answer = settled.answers.get(outcome.attempt.cell.key)
+        other = launched_otherwise(answer, outcome.diagnosis.effective)
+        if other:
+            shown = ", ".join(f"{n} {b} instead of {a}" for n, (a, b) in list(other.items())[:5])
+            notes.append(
+                f"attempt {outcome.attempt.number} resolved otherwise than asked: {shown}"
+            )
+    return notes
 
 
 def _single(conditions: Mapping[str, Sequence[object]]) -> dict[str, object]:

@@ -62,9 +62,11 @@ def options(
 _COMMANDS = {
     "sweep": "sweep",
     "plan": "plan",
+    "resolve": "resolve",
     "attempt": "attempt",
     "relaunch": "attempt",
     "bisect": "bisect",
+    "resolve": "resolve",
     "triage": "triage",
     "retriage": "retriage",
     "report": "report",

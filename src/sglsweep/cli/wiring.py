@@ -17,7 +17,7 @@ from sglsweep.foresee import step_after
 from sglsweep.journal import Journal, RunIdentity
 from sglsweep.plan.strategy import Finish
 from sglsweep.prepare import prepare
-from sglsweep.sweep import Settings, Sweeping, tell_notes
+from sglsweep.sweep import Settings, Sweeping, ask_first, tell_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +49,8 @@ def open_sweep(
         try:
             with Journal.create_or_resume(folder, identity_of(sweep)) as journal:
                 journal.record(source=str(path.absolute()))
+                if is_planned and sweep.resolve:
+                    ground = ask_first(ground, cache=folder / "resolved")
                 with showing(_scene(sweep, journal)) as listener:
                     sweeping = Sweeping(
                         ground=ground,

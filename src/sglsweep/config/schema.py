@@ -299,3 +299,4 @@ class SweepEntry(Keys):
     probe: Probe = field(default_factory=Probe)
     workload: Workload | None = None
     prior: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()
+    resolve: Switch = True

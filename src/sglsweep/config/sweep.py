@@ -104,6 +104,7 @@ class Sweep:
         links: names of axes that go together, by position.
         limits: phase -> seconds.
         prior: folders of earlier runs.
+        resolve: SGLang is asked what it makes of every cell before the first launch.
         secrets: name of each `${NAME}` -> its value; the texts keep `${NAME}`.
         where: `matrix.AXIS`, `matrix.AXIS[1]`, `launch.flags.FLAG`, ... -> FILE:LINE.
         unsupported: what the file asks for and this version does not do.
@@ -134,6 +135,7 @@ class Sweep:
     secrets: Mapping[str, str] = field(repr=False)
     where: Mapping[str, str] = field(repr=False)
     unsupported: tuple[Note, ...] = ()
+    resolve: bool = True
 
     def build_of(self, cell: Cell) -> Build:
         """Return the build that a cell uses."""
@@ -232,6 +234,7 @@ def _sweep(document: Document, entry: SweepEntry) -> Sweep:
         workload=entry.workload,
         prior=tuple(folder / Path(prior).expanduser() for prior in entry.prior),
         need=entry.need,
+        resolve=entry.resolve,
         secrets=secrets,
         where={dotted(loc): document.where(loc) for loc in document.lines},
         unsupported=(*not_yet(document), *script.notes),

@@ -14,7 +14,7 @@ from sglsweep.config.mistakes import Mistake, Note, refuse
 from sglsweep.errors import ConfigError
 from sglsweep.expand.refusals import build_rules, refused_include, unknown_to_all
 from sglsweep.expand.rules import Rule, exclude_rule, never_fires, unknown_keys, unresolved
-from sglsweep.expand.scope import Scope
+from sglsweep.expand.scope import EFFECTIVE, Scope
 from sglsweep.flags.command import NOT_FLAGS
 from sglsweep.matrix import Cell, Cells, spell
 
@@ -102,12 +102,18 @@ class Expanded:
     notes: tuple[Note, ...]
 
 
-def expand(sweep: Sweep, tables: Mapping[str, FlagTable] | None = None) -> Expanded:
+def expand(
+    sweep: Sweep,
+    tables: Mapping[str, FlagTable] | None = None,
+    *,
+    is_resolved_later: bool = False,
+) -> Expanded:
     """Expand a sweep against the flags of its builds.
 
     Args:
         sweep: as `load_sweep` gave it.
         tables: name of a build -> its flags; what is missing is not checked.
+        is_resolved_later: leave excludes on effective values to `resolved.settle`.
 
     Raises:
         ConfigError: a flag or value is unknown to every build, or the product is too large.
@@ -115,7 +121,11 @@ def expand(sweep: Sweep, tables: Mapping[str, FlagTable] | None = None) -> Expan
     scope = Scope(sweep, tables or {})
     refuse([*unknown_keys(scope), *unknown_to_all(scope)])
     includes, refused = _includes(scope)
-    excludes = [(exclude, exclude_rule(scope, exclude)) for exclude in sweep.excludes]
+    excludes = [
+        (exclude, exclude_rule(scope, exclude))
+        for exclude in sweep.excludes
+        if not (is_resolved_later and any(key.startswith(EFFECTIVE) for key in exclude.when))
+    ]
     rules = [rule for _, rule in excludes if rule is not None]
     rules += build_rules(scope)
     codes = _product(sweep)

@@ -309,6 +309,7 @@ def _answered(request: dict[str, Any]) -> dict[str, object]:
         for group in _by_environment(able):
             said = _in_fork(lambda: _import_and_resolve(group, gpu, limit_s), _GROUP_LIMIT_S)  # noqa: B023 - called at once
             _gather(group, said, answers, totals)
+    totals["architectures"] = models.architectures
     return dict(totals, cells=answers, base=_take_base(answers))
 
 
@@ -380,9 +381,18 @@ class _Models:
     def __init__(self, folder: str, configs: dict[str, Any]) -> None:
         self._folder = folder
         self._configs = configs
+        self._found: dict[str, str | None] = {}
+        self.architectures: dict[str, str] = {}
 
     def folder_of(self, name: str) -> str | None:
         """Return where a model's config.json lies; None where there is none."""
+        if name not in self._found:
+            folder = self._found[name] = self._find(name)
+            if folder is not None:
+                self.architectures[name] = _architecture(folder)
+        return self._found[name]
+
+    def _find(self, name: str) -> str | None:
         if name in self._configs:
             return self._written(name)
         path = os.path.expanduser(name)
@@ -397,6 +407,14 @@ class _Models:
         with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
             json.dump(self._configs[name], file)
         return folder
+
+
+def _architecture(folder: str) -> str:
+    try:
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+            return str((json.load(file).get("architectures") or [""])[0])
+    except (OSError, ValueError, AttributeError, TypeError, KeyError):
+        return ""
 
 
 def _in_cache(name: str) -> str | None:

@@ -1,0 +1,136 @@
+"""Cells that SGLang resolves to one configuration: one launch speaks for all of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sglsweep.flags import canonical
+from sglsweep.matrix import spell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sglsweep.catalogue.inert import Inert
+    from sglsweep.matrix import Cell
+
+INCIDENTAL = frozenset(
+    {"port", "host", "nccl_port", "dist_init_addr", "random_seed", "model_config"}
+)
+"""What differs between any two launches and decides nothing."""
+
+_TWO = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A cell with what SGLang makes of it.
+
+    Attributes:
+        setting: what no argument shows: build, environment, model; two that differ are not equal.
+        effective: SGLang's field -> value.
+        rules: what is known to be inert for this build and model.
+        is_fixed: the user asked for this very cell: it is launched whatever it equals.
+    """
+
+    cell: Cell
+    setting: str
+    effective: Mapping[str, object] = field(repr=False)
+    rules: Sequence[Inert] = ()
+    is_fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """A cell that needs no launch.
+
+    Attributes:
+        speaker: the cell whose launch speaks for it.
+        flags: what the two differ in, to no effect.
+        because: a clause for the findings.
+        rule: id of the dependency rule that makes them equal; "" = SGLang's own resolution does.
+    """
+
+    cell: Cell
+    speaker: Cell
+    flags: tuple[str, ...]
+    because: str
+    rule: str = ""
+
+
+def merge(candidates: Iterable[Candidate]) -> tuple[Merged, ...]:
+    """Return the cells that equal an earlier one, each with that one."""
+    speakers: dict[str, Candidate] = {}
+    merged: list[Merged] = []
+    seen: set[str] = set()
+    for candidate in candidates:
+        if candidate.cell.key in seen:
+            continue
+        seen.add(candidate.cell.key)
+        key, _ = functional_key(candidate)
+        speaker = speakers.setdefault(key, candidate)
+        if speaker is not candidate and not candidate.is_fixed:
+            merged.append(_merged(candidate, speaker))
+    return tuple(merged)
+
+
+def functional_key(candidate: Candidate, *, is_ruled: bool = True) -> tuple[str, Inert | None]:
+    """Return what is the same for equal cells, and the rule that took part in it, if any did."""
+    effective = {n: v for n, v in candidate.effective.items() if n not in INCIDENTAL}
+    applied = None
+    if is_ruled and candidate.rules:
+        named = by_flag(effective)
+        for rule in candidate.rules:
+            if rule.holds(named):
+                applied = rule
+                effective = _acting(effective, rule)
+                break
+    return f"{candidate.setting} {json.dumps(effective, sort_keys=True)}", applied
+
+
+def by_flag(effective: Mapping[str, object]) -> dict[str, object]:
+    """Return a configuration by canonical names of flags instead of SGLang's fields."""
+    return {canonical(name.replace("_", "-")): value for name, value in effective.items()}
+
+
+def _acting(effective: Mapping[str, object], rule: Inert) -> dict[str, object]:
+    return {
+        name: rule.acts_as(value) if canonical(name.replace("_", "-")) in rule.flags else value
+        for name, value in effective.items()
+    }
+
+
+def _merged(candidate: Candidate, speaker: Candidate) -> Merged:
+    flags = candidate.cell.difference(speaker.cell)
+    own, _ = functional_key(candidate, is_ruled=False)
+    other, _ = functional_key(speaker, is_ruled=False)
+    rule = None if own == other else functional_key(candidate)[1]
+    if rule is not None:
+        because = f"{rule.reason} ({rule.source})"
+    elif len(flags) == 1:
+        because = _same(flags[0], candidate.cell, speaker.cell)
+    else:
+        because = f"SGLang resolves them alike: {_listed(flags)} make no difference there"
+    return Merged(
+        cell=candidate.cell,
+        speaker=speaker.cell,
+        flags=flags,
+        because=because,
+        rule=rule.id if rule else "",
+    )
+
+
+def _same(flag: str, cell: Cell, speaker: Cell) -> str:
+    own, other = cell.get(flag), speaker.get(flag)
+    if other is None:
+        return f"{flag} {spell(own)} is what SGLang takes there anyway"
+    if own is None:
+        return f"without {flag} SGLang takes {spell(other)} there"
+    return f"SGLang makes the same of {flag} {spell(own)} and {spell(other)} there"
+
+
+def _listed(words: Sequence[str]) -> str:
+    if len(words) < _TWO:
+        return "".join(words) or "their spellings"
+    return f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,248 @@
+"""Asks each build's own SGLang what it makes of every cell, before any is launched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from sglsweep.config.mistakes import Note
+from sglsweep.errors import HostError, HostUnreachable
+from sglsweep.expand import expand
+from sglsweep.expand.resolved import Asked, BuildFacts, Resolved, State, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from sglsweep.catalogue.gpus import Gpu
+    from sglsweep.expand import Expanded
+    from sglsweep.flags import Command
+    from sglsweep.hosts.base import Host
+    from sglsweep.matrix import Cell
+    from sglsweep.prepare import Ground
+
+MOST_CELLS = 5000
+"""Cells that are asked about at most: some minutes of the host's time."""
+
+_START_S = 240.0
+_EACH_S = 0.3
+_BOOT = (
+    "import sys; exec(compile(sys.stdin.buffer.read(int(sys.argv.pop(1))), 'resolve.py', 'exec'))"
+)
+"""Reads the program from the head of standard input; the question is the rest of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How SGLang is asked.
+
+    Attributes:
+        command: the launch of a cell.
+        gpu: described; None = the host's own.
+        configs: model, as launches name it -> its config.json, for hosts that do not have it.
+        cache: folder for answers; None = none is kept.
+    """
+
+    command: Callable[[Cell], Command]
+    gpu: Gpu | None = None
+    configs: Mapping[str, object] = field(default_factory=dict)
+    cache: Path | None = None
+
+
+def resolve_cells(ground: Ground, asking: Asking) -> Ground:
+    """Return the ground with its matrix settled by what SGLang itself makes of the cells.
+
+    A build that cannot be asked costs nothing: its cells stay as they are, and a note says why.
+    """
+    expanded = expand(ground.sweep, ground.tables, is_resolved_later=True)
+    cells = _distinct(expanded)
+    if len(cells) > MOST_CELLS:
+        what = f"{len(cells):,} cells are too many to ask SGLang about each: none is"
+        return _noted(ground, Note(_where(ground), what))
+    answers: dict[str, Resolved] = {}
+    builds: dict[str, BuildFacts] = {}
+    notes: list[Note] = []
+    for build, own in _by_build(ground, cells).items():
+        try:
+            said = _ask(ground, asking, build, own)
+        except HostUnreachable:
+            raise
+        except HostError as error:
+            what = f"build '{build}': SGLang could not be asked what it makes of the cells"
+            notes.append(Note(_where(ground), f"{what}: {error.message}"))
+            continue
+        answers.update(_answers(said, own))
+        builds[build] = _facts_of(ground, said, asking, own)
+    if not builds:
+        return _noted(ground, *notes)
+    settled = settle(expanded, _asked(ground, asking, answers, builds))
+    told = replace(settled.expanded, notes=(*settled.expanded.notes, *notes))
+    return replace(ground, expanded=told, settled=replace(settled, expanded=told))
+
+
+def _distinct(expanded: Expanded) -> list[Cell]:
+    return list({cell.key: cell for cell in (*expanded.includes, *expanded.cells)}.values())
+
+
+def _where(ground: Ground) -> str:
+    return ground.sweep.where.get("matrix", str(ground.sweep.source))
+
+
+def _noted(ground: Ground, *notes: Note) -> Ground:
+    expanded = ground.expanded
+    return replace(ground, expanded=replace(expanded, notes=(*expanded.notes, *notes)))
+
+
+def _by_build(ground: Ground, cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    """Put cells of one real SGLang together; a rehearsal's stand-in resolves nothing."""
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        build = ground.sweep.build_of(cell)
+        if build.rehearsal is None:
+            found.setdefault(build.name, []).append(cell)
+    return found
+
+
+def _asked(
+    ground: Ground,
+    asking: Asking,
+    answers: Mapping[str, Resolved],
+    builds: Mapping[str, BuildFacts],
+) -> Asked:
+    def setting(cell: Cell) -> str:
+        command = asking.command(cell)
+        sweep = ground.sweep
+        env = sorted(command.env.items())
+        return json.dumps([sweep.build_of(cell).name, sweep.model_of(cell).name, env])
+
+    return Asked(
+        sweep=ground.sweep,
+        tables=ground.tables,
+        answers=answers,
+        builds=builds,
+        setting=setting,
+        env=lambda cell: asking.command(cell).env,
+    )
+
+
+def _ask(ground: Ground, asking: Asking, build: str, cells: Sequence[Cell]) -> dict[str, Any]:
+    """Ask one build about its cells, or find what it answered before.
+
+    Raises:
+        HostError: it cannot say, in its own words.
+    """
+    question = json.dumps(_question(ground, asking, cells), sort_keys=True).encode("ascii")
+    program = (resources.files("sglsweep.onhost") / "resolve.py").read_bytes()
+    kept = (
+        asking.cache / f"{_key(ground, build, program + question)}.json" if asking.cache else None
+    )
+    if kept is not None and kept.exists():
+        said: dict[str, Any] = json.loads(kept.read_text("ascii"))
+        return said
+    said = ask_build(ground.host, ground.pythons[build], program, question, count=len(cells))
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(said), encoding="ascii")
+    return said
+
+
+def _question(ground: Ground, asking: Asking, cells: Sequence[Cell]) -> dict[str, object]:
+    commands = [asking.command(cell) for cell in cells]
+    return {
+        "cwd": ground.cwd,
+        "gpu": asking.gpu.to_json() if asking.gpu else None,
+        "configs": dict(asking.configs),
+        # What stands in `${NAME}` is a secret: it stays here, and decides no flag.
+        "cells": [
+            {"argv": list(c.argv[2:]), "env": {n: v for n, v in c.env.items() if "${" not in v}}
+            for c in commands
+        ],
+    }
+
+
+def _key(ground: Ground, build: str, asked: bytes) -> str:
+    """Name an answer by all that it depends on: the question, the build, the host."""
+    host = f"{ground.pythons[build]} {ground.facts.get('fingerprint')} {ground.host.name}"
+    return hashlib.sha256(asked + host.encode()).hexdigest()[:16]
+
+
+def ask_build(
+    host: Host, python: str, program: bytes, question: bytes, *, count: int
+) -> dict[str, Any]:
+    """Run the question on the host, by the build's own Python; nothing is left there.
+
+    Raises:
+        HostError: no answer, or that SGLang cannot be used for it.
+    """
+    answer = host.run(
+        [python, "-c", _BOOT, str(len(program)), "cells"],
+        stdin=program + question,
+        timeout_s=_START_S + _EACH_S * count,
+    )
+    try:
+        said = json.loads(answer.stdout)
+    except ValueError:
+        said = None
+    if isinstance(said, dict) and said.get("ok"):
+        return said
+    error = (said or {}).get("error") or answer.stderr.decode("utf-8", "replace")
+    lines = str(error).strip().splitlines() or [f"exit status {answer.exit_status}"]
+    raise HostError(lines[-1], next_step="Set `resolve: false` to sweep without asking.")
+
+
+def _answers(said: Mapping[str, Any], cells: Sequence[Cell]) -> dict[str, Resolved]:
+    base = said["base"]
+    return {
+        cell.key: _answer(base, entry) for cell, entry in zip(cells, said["cells"], strict=True)
+    }
+
+
+def _answer(base: Mapping[str, object], entry: Mapping[str, Any]) -> Resolved:
+    state = State(entry["state"])
+    effective: dict[str, object] = {}
+    if state is State.RESOLVED:
+        effective = {**base, **entry["changes"]}
+        for name in entry["missing"]:
+            del effective[name]
+    return Resolved(
+        state=state,
+        effective=effective,
+        error=_headline(entry),
+        lines=tuple(f"{line['level']}: {line['text']}" for line in entry.get("lines", ())),
+        unknown=tuple(entry.get("unknown", ())),
+    )
+
+
+def _headline(entry: Mapping[str, Any]) -> str:
+    """Return the first line of an error; a parser's words say by themselves that it is one."""
+    lines = str(entry.get("error") or "").strip().splitlines()
+    return lines[0].strip() if lines else ""
+
+
+def _facts_of(
+    ground: Ground, said: Mapping[str, Any], asking: Asking, cells: Sequence[Cell]
+) -> BuildFacts:
+    gpu = said.get("gpu") or {}
+    capability = gpu.get("capability") or []
+    found: Mapping[str, str] = said.get("architectures") or {}
+    words = {
+        ground.sweep.model_of(cell).target: _model_word(asking.command(cell)) for cell in cells
+    }
+    return BuildFacts(
+        version=str(said.get("sglang_version") or ""),
+        gpu=str(gpu.get("name") or ""),
+        arch=f"sm{capability[0]}{capability[1]}" if capability else "",
+        architectures={target: found.get(word, "") for target, word in words.items()},
+        assumed=tuple(said.get("assumed") or ()),
+        is_described=bool(gpu.get("is_described")),
+        import_s=float(said.get("import_s") or 0),
+        resolve_s=float(said.get("resolve_s") or 0),
+    )
+
+
+def _model_word(command: Command) -> str:
+    words = command.argv
+    return words[words.index("--model-path") + 1] if "--model-path" in words else ""
