@@ -66,7 +66,6 @@ _COMMANDS = {
     "attempt": "attempt",
     "relaunch": "attempt",
     "bisect": "bisect",
-    "resolve": "resolve",
     "triage": "triage",
     "retriage": "retriage",
     "report": "report",
