@@ -20,8 +20,8 @@ def is_rehearsal(attempt: Attempt) -> bool:
     return MODULE in attempt.argv
 
 
-def sglang_command(attempt: Attempt) -> str:
-    """Return the command for any machine, without what only the stand-in server takes."""
+def sglang_words(attempt: Attempt) -> tuple[str, ...]:
+    """Return what follows the interpreter, without what only the stand-in server takes."""
     kept: list[str] = []
     is_ours = False
     for word in attempt.argv:
@@ -29,7 +29,12 @@ def sglang_command(attempt: Attempt) -> str:
             is_ours = word.startswith(_OURS)
         if not is_ours:
             kept.append("sglang.launch_server" if word == MODULE else word)
-    return command(replace(attempt, argv=tuple(kept), python="python3"))
+    return tuple(kept)
+
+
+def sglang_command(attempt: Attempt) -> str:
+    """Return the command for any machine, without what only the stand-in server takes."""
+    return command(replace(attempt, argv=sglang_words(attempt), python="python3"))
 
 
 def shown_argv(attempt: Attempt) -> tuple[str, ...]:
