@@ -45,12 +45,9 @@ class Event:
 
 
 class Events:
-    """What was matched so far: causes and cascades in order, suspects, ignored imports.
+    """What was matched so far: causes and cascades in order, suspects, ignored imports."""
 
-    `folded` names the event that a piece was only counted for; whoever reads it clears it.
-    """
-
-    __slots__ = ("_matcher", "_seen", "folded", "found", "ignored_imports", "suspects")
+    __slots__ = ("_folded", "_matcher", "_seen", "found", "ignored_imports", "suspects")
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
@@ -58,10 +55,15 @@ class Events:
         self.found: list[Event] = []
         self.suspects: dict[str, Event] = {}
         self.ignored_imports: list[Event] = []
-        self.folded: tuple[str, str] | None = None
+        self._folded: tuple[str, str] | None = None
+
+    def take_folded(self) -> tuple[str, str] | None:
+        """Return the event that pieces since the last call were only counted for, the last one."""
+        folded, self._folded = self._folded, None
+        return folded
 
     def count_again(self, key: tuple[str, str]) -> None:
-        """Count one more of what was `folded` before."""
+        """Count one more of what was folded before."""
         self._seen[key].count += 1
 
     def copy(self, twins: dict[int, Trace]) -> Events:
@@ -163,7 +165,7 @@ class Events:
         if known is not event:
             known.count += 1
             if known.count > FLOOD:
-                self.folded = key
+                self._folded = key
                 return
         if len(self.found) < MAX_EVENTS:
             self.found.append(event)

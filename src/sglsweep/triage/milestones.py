@@ -51,8 +51,19 @@ MARKS: dict[str, Phase] = {
 PREFILL, DECODE = b"Prefill batch", b"Decode batch"
 ANSWER = re.compile(
     rb'"POST /(?:generate|v1/(?:chat/)?completions|v1/responses|v1/messages|api/(?:chat|generate))'
-    rb'\S* HTTP/[\d.]+" 200'
+    rb'[^\s"]* HTTP/[\d.]+\\?" 200'
 )
+
+
+_HEALTHY = re.compile(rb'"GET /health(?:_generate)? HTTP/[\d.]+\\?" 200')
+
+
+def last_health(block: bytes) -> int:
+    """Return the offset of the block's last health check that was answered, -1 without one."""
+    at = block.rfind(b'"GET /health')
+    while at >= 0 and not _HEALTHY.match(block, at):
+        at = block.rfind(b'"GET /health', 0, at)
+    return at
 
 
 def last_answer(block: bytes) -> int:
@@ -145,6 +156,7 @@ class Progress:
         ready_line, listening_line: 0 where not seen.
         has_prefill, has_answer: a request after the warm-up's was taken, was answered with 200.
         last_request: line of the last handled request (a 200, a prefill, a decode).
+        last_health: line of the last health check that was answered with 200.
         bars: {"weights": (done, total), "capture": (done, total)}.
     """
 
@@ -162,6 +174,7 @@ class Progress:
     has_prefill: bool = False
     has_answer: bool = False
     last_advance: int = 0
+    last_health: int = 0
     is_other_node: bool = False
     bars: dict[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -182,6 +195,7 @@ class Progress:
             self.has_prefill,
             self.has_answer,
             self.last_advance,
+            self.last_health,
             self.is_other_node,
             dict(self.bars),
         )

@@ -231,11 +231,10 @@ class Reading:
             self._events.count_again(self._floods[shape])
             self._began_compiling = False
             return end + 1
-        self._events.folded = None
         found = pieces(line, raw, self._prefixes)
         for piece in found:
             self._read_piece(piece)
-        folded = self._events.folded
+        folded = self._events.take_folded()
         if folded and len(found) == 1 and not found[0].is_headed and len(self._floods) < FLOODS:
             self._floods[shape] = folded
         return end + 1
@@ -278,6 +277,9 @@ class Reading:
         if decode >= 0:
             progress.last_decode = total - block.count(b"\n", decode) + 1
         self.numbers.read_serving(_line_of(block, decode), _line_of(block, prefill))
+        at = milestones.last_health(block)
+        if at >= 0:
+            progress.last_health = total - block.count(b"\n", at) + 1
         if progress.has_answer:
             at = milestones.last_answer(block)
             if at >= 0:

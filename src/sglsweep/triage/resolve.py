@@ -91,6 +91,8 @@ def _survived(event: Event, reading: Reading, ends: Sequence[Event]) -> bool:
     if any(is_one_event(end, event) for end in later):
         return False
     went_on = max(progress.last_request, progress.ready_line, progress.last_advance)
+    if verdict_of(event) is Verdict.HANG:
+        went_on = max(went_on, progress.last_health)
     return bool(later) or went_on > line
 
 
