@@ -25,7 +25,7 @@ def to_json(diagnosis: Diagnosis, log_name: str) -> dict[str, object]:
         "blames": [{"flag": b.flag, "value": b.value} for b in diagnosis.blames],
         "suspects": [{"id": s.id, "line": s.line, "text": s.text} for s in diagnosis.suspects],
         "next_step": diagnosis.next_step,
-        "remedy": {"set": dict(diagnosis.remedy)} if diagnosis.remedy else {},
+        "remedy": {"set": dict(diagnosis.remedy)},
         "known_issues": [
             {"title": i.title, "url": i.url, "fixed_in": i.fixed_in}
             for i in diagnosis.known_issues
