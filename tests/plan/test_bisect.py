@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plan.history import AXES, cell, failed, served
+from sglsweep.matrix import Cell
 from sglsweep.plan.bisect import Case, Culprit, nearest_serving, next_step
 from sglsweep.plan.strategy import Evidence, Launch
-from sglsweep.verdict import Phase
+from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sglsweep.matrix import Cell
 
 BAD, GOOD = (0, 0, 0, 0), (1, 1, 1, 1)
 
@@ -190,6 +190,22 @@ def test_flags_outside_the_matrix_can_be_the_culprit() -> None:
     step = next_step(Case(AXES, bad, good, [bad, good]))
     assert isinstance(step, Culprit)
     assert step.values == {"tp": 4}
+
+
+def test_a_flag_that_is_not_named_is_one_that_is_not_passed() -> None:
+    bare = {n: v for n, v in cell(*BAD).values.items() if n != "kv-cache-dtype"}
+    bad = Evidence(
+        number=1,
+        cell=Cell(bare),
+        verdict=Verdict.CRASH,
+        phase=Phase.DECODE,
+        cause="unknown:1",
+    )
+    good = [served(2, *GOOD), served(3, 1, 0, 0, 0), served(4, 0, 1, 0, 0)]
+    more = [served(5, 0, 0, 1, 0), served(6, 0, 0, 0, 1), served(7, 0, 1, 1, 1)]
+    step = next_step(Case(AXES, bad, good[0], [bad, *good, *more]))
+    assert isinstance(step, Launch)
+    assert step.why == "attempt 1 again: its failure may be a flake"
 
 
 def test_the_nearest_serving_attempt_differs_in_fewest_flags() -> None:

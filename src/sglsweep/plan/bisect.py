@@ -107,7 +107,9 @@ def nearest_serving(bad: Evidence, history: Sequence[Evidence]) -> Evidence | No
 def next_step(case: Case) -> Launch | Culprit:
     """Return what to launch next, or the culprit once nothing is left to decide."""
     known = telling(case.history)
-    again = [e for e in known if e.cell == case.bad.cell and e.verdict is Verdict.SERVING]
+    again = [
+        e for e in known if not e.cell.difference(case.bad.cell) and e.verdict is Verdict.SERVING
+    ]
     if again:
         return _flake(case, again[0])
     belief = believe(table_of(Cells(_all_axes(case), [])), known)
@@ -129,8 +131,14 @@ def next_step(case: Case) -> Launch | Culprit:
 
 def _again(case: Case, kept: Set) -> Launch:
     cell = case.cell(kept)
-    failed = next(e for e in telling(case.history) if e.cell == cell)
-    return Launch(cell, f"attempt {failed.number} again: its failure may be a flake")
+    number = _number_of(cell, case)
+    return Launch(cell, f"attempt {number} again: its failure may be a flake")
+
+
+def _number_of(cell: Cell, case: Case) -> int:
+    """Return the attempt at a cell; a flag that is not named is one that is not passed."""
+    same = (e.number for e in telling(case.history) if not e.cell.difference(cell))
+    return next(same, case.bad.number)
 
 
 def _may_be_flakes(case: Case, known: Sequence[Evidence]) -> bool:
@@ -179,7 +187,7 @@ def _by_other_values(
     """
     tried = {entry.cell.key for entry in known}
     cell = case.cell(failing)
-    number = next((e.number for e in known if e.cell == cell), case.bad.number)
+    number = _number_of(cell, case)
     for flag in sorted(named):
         if _is_needed(case, known, failing, flag):
             continue
@@ -209,7 +217,7 @@ def _between(case: Case, known: Sequence[Evidence]) -> Iterator[tuple[Evidence, 
     for entry in known:
         if differing.issuperset(entry.cell.difference(case.good.cell)):
             kept = differing - frozenset(entry.cell.difference(case.bad.cell))
-            if case.cell(kept) == entry.cell:
+            if not case.cell(kept).difference(entry.cell):
                 yield entry, kept
 
 
