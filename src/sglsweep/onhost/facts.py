@@ -1,11 +1,11 @@
 """Says what a machine is, as one JSON document; standard library only.
 
-    python3 facts.py [--python P] [--model PATH_OR_ID [--revision R]] [--path DIR]...
+    python3 facts.py [--python P] [--model PATH_OR_ID [--revision R]] [--path DIR]... [--port N]
 
 `--python` adds the versions that interpreter has, `--model` the model's files, each `--path` the
-space on its disk. A fact that cannot be had is null and the reason stands below `errors`; nothing
-here raises, and after 20 seconds what is known by then is printed. Secrets in the environment are
-not read. Sizes are bytes unless the name says MiB.
+space on its disk, `--port` who listens there. A fact that cannot be had is null and the reason
+stands below `errors`; nothing here raises, and after 20 seconds what is known by then is printed.
+Secrets in the environment are not read. Sizes are bytes unless the name says MiB.
 """
 
 from __future__ import annotations
@@ -115,6 +115,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--model")
     parser.add_argument("--revision")
     parser.add_argument("--path", action="append", default=[])
+    parser.add_argument("--port", type=int)
     options = parser.parse_args(argv)
     print(json.dumps(gather(options)), flush=True)
     # A thread that waits for a dead file system must not keep us.
@@ -139,7 +140,11 @@ def gather(options: argparse.Namespace) -> dict[str, object]:
         "environment": _environment,
         "gpus": _gpus,
         "gpu_processes": _gpu_processes,
+        "xids": _xids,
         "cuda_toolkit": _cuda,
+        "tools": lambda: _tools(options.python),
+        "sessions": _sessions,
+        "port": lambda: _port(options.port) if options.port else None,
         "python": lambda: _python(options.python) if options.python else None,
         "model": lambda: _model(options.model, options.revision) if options.model else None,
     }
@@ -370,9 +375,71 @@ def _gpu_processes() -> list[dict[str, object]]:
                 "memory_mib": _number(_known(cells[-1])),
                 "command": _command(pid),
                 "user": _owner(pid),
+                "keeper_marker": _marker(pid),
+                **_belonging(pid),
             }
         )
     return found
+
+
+def _marker(pid: int) -> str | None:
+    """Return the mark of an attempt of ours."""
+    try:
+        found = re.search("(?:^|\0)SGLSWEEP_MARKER=([^\0]*)", _read("/proc/%d/environ" % pid))
+    except OSError:
+        return None
+    return found.group(1) if found else None
+
+
+_CONTAINER = re.compile(r"[-/:]([0-9a-f]{64})\b")
+_UNIT = re.compile(r"/([^/\n]+\.service)(?=[/\n]|$)")
+_SLURM = re.compile(r"slurm\S*/job_(\d+)")
+_POD = re.compile(r"kubepods\S*?pod([0-9a-f_-]{32,36})")
+
+
+def _belonging(pid: int) -> dict[str, object]:
+    """Say what a process is part of: whoever stops it must stop that."""
+    try:
+        return belonging(_read("/proc/%d/cgroup" % pid))
+    except OSError:
+        return belonging("")
+
+
+def belonging(cgroup: str) -> dict[str, object]:
+    """Read container, unit, Slurm job and pod from the text of a process's cgroup."""
+    container, pod = _CONTAINER.search(cgroup), _POD.search(cgroup)
+    job = _SLURM.search(cgroup)
+    # The innermost unit is the one to stop; `user@1000.service` only holds the user's own.
+    units = [unit for unit in _UNIT.findall(cgroup) if not unit.startswith("user@")]
+    is_own = "/user.slice/" in cgroup
+    is_whole = container is None and job is None
+    return {
+        "container": _container(container.group(1)) if container else None,
+        "unit": {"name": units[-1], "is_user": is_own} if units and is_whole else None,
+        "slurm_job": job.group(1) if job else None,
+        "pod": pod.group(1) if pod else None,
+    }
+
+
+def _container(name: str) -> dict[str, object]:
+    """Ask the engine that knows a container for its name and what restarts it."""
+    form = "{{.Name}}\t{{.HostConfig.RestartPolicy.Name}}\t{{.Config.Image}}"
+    for engine in ("docker", "podman"):
+        if shutil.which(engine) is None:
+            continue
+        try:
+            said = _ask([engine, "inspect", "--type", "container", "--format", form, name], 6)
+        except (RuntimeError, OSError, subprocess.TimeoutExpired):
+            continue
+        parts = [*said.strip().split("\t"), "", "", ""][:3]
+        return {
+            "id": name[:12],
+            "engine": engine,
+            "name": parts[0].lstrip("/") or None,
+            "restart": parts[1] or None,
+            "image": parts[2] or None,
+        }
+    return {"id": name[:12], "engine": None, "name": None, "restart": None, "image": None}
 
 
 def _command(pid: int) -> str | None:
@@ -404,6 +471,79 @@ def _cuda() -> dict[str, object]:
         "nvcc_version": found.group(2) if found else None,
         "ptxas": shutil.which("ptxas"),
     }
+
+
+def _tools(python: str | None) -> dict[str, str | None]:
+    """Return where compilers of kernels are; a build brings its own ninja."""
+    path = os.environ.get("PATH", "")
+    if python:
+        path = os.path.dirname(os.path.expanduser(python)) + os.pathsep + path
+    return {name: shutil.which(name, path=path) for name in ("ninja", "gcc", "g++", "cmake")}
+
+
+def _xids() -> list[str] | None:
+    """Return the last errors of GPUs that the kernel tells; None where we may not read them."""
+    if shutil.which("dmesg") is None:
+        return None
+    try:
+        lines = _ask(["dmesg", "--ctime"], 6).splitlines()
+    except RuntimeError:
+        return None
+    return [line[:200] for line in lines if "NVRM: Xid" in line][-5:]
+
+
+def _sessions() -> dict[str, object]:
+    """Say whether what we start outlives our last session."""
+    folders = ("/etc/systemd/logind.conf.d", "/run/systemd/logind.conf.d")
+    paths = ["/etc/systemd/logind.conf"]
+    for folder in folders:
+        if os.path.isdir(folder):
+            paths += [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    kills = False
+    for path in paths:
+        text = _read(path) if os.path.isfile(path) else ""
+        for word in re.findall(r"^\s*KillUserProcesses\s*=\s*(\S+)", text, re.MULTILINE):
+            kills = word.lower() in ("yes", "true", "on", "1")
+    import pwd
+
+    name = pwd.getpwuid(os.getuid()).pw_name
+    return {
+        "kills_user_processes": kills,
+        "lingers": os.path.exists("/var/lib/systemd/linger/" + name),
+    }
+
+
+def _port(port: int) -> dict[str, object]:
+    """Say who keeps a server from a port; the socket's user where its process is hidden."""
+    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in _read(path).splitlines()[1:] if os.path.exists(path) else []:
+            field = line.split()
+            if field[3] == "0A" and int(field[1].rpartition(":")[2], 16) == port:
+                pid = _holds("socket:[%s]" % field[9])
+                return {
+                    "port": port,
+                    "is_free": False,
+                    "pid": pid,
+                    "command": _command(pid) if pid else None,
+                    "uid": int(field[7]),
+                    "user": _owner(pid) if pid else None,
+                    "keeper_marker": _marker(pid) if pid else None,
+                }
+    return {"port": port, "is_free": True}
+
+
+def _holds(socket: str) -> int | None:
+    for name in os.listdir("/proc"):
+        folder = "/proc/%s/fd" % name
+        if not name.isdigit() or not os.access(folder, os.R_OK):
+            continue
+        try:
+            for number in os.listdir(folder):
+                if os.readlink(os.path.join(folder, number)) == socket:
+                    return int(name)
+        except OSError:
+            continue  # it ended meanwhile
+    return None
 
 
 def _python(python: str) -> object:
