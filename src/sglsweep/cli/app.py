@@ -66,6 +66,8 @@ _COMMANDS = {
     "attempt": "attempt",
     "relaunch": "attempt",
     "bisect": "bisect",
+    "pull": "pull",
+    "export": "export",
     "triage": "triage",
     "retriage": "retriage",
     "report": "report",
