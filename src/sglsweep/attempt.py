@@ -213,6 +213,74 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One load of the ladder, as it was borne.
+
+    Attributes:
+        concurrency: requests in flight.
+        requests: requests in all.
+        tokens_per_s: output tokens of all requests together.
+        numbers: `ttft_*_s` and `tpot_*_s` at p50, p90 and p99; `gpu_used_mib` of the fullest card
+            and `gpu_power_w` of all cards at their highest, where there are any.
+        errors: requests refused or not answered.
+        meets_slo: None where no objective is set.
+    """
+
+    concurrency: int
+    requests: int
+    tokens_per_s: float
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    errors: int = 0
+    meets_slo: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """How a proven server bore more and more requests at once.
+
+    Attributes:
+        input: tokens of each prompt.
+        output: tokens of each answer.
+        slo: name of a percentile (`ttft_p99`) -> seconds.
+        is_short: only some rungs were asked: a heat of the race, no full measurement.
+        ended_because: why there is no further rung.
+    """
+
+    rungs: tuple[Rung, ...] = ()
+    input: int = 0
+    output: int = 0
+    slo: Mapping[str, float] = field(default_factory=dict)
+    is_short: bool = False
+    ended_because: str = ""
+
+    @property
+    def best(self) -> Rung | None:
+        """The fastest rung that meets the objectives, or the fastest where there are none."""
+        fit = [r for r in self.rungs if r.meets_slo is not False]
+        return max(fit, key=lambda r: r.tokens_per_s, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Soak:
+    """How a proven server bore a modest load for a long time.
+
+    Attributes:
+        asked_s: how long it was to last.
+        lasted_s: how long it did.
+        first_tokens_per_s: output speed of the first quarter of it.
+        last_tokens_per_s: of the last quarter.
+    """
+
+    asked_s: float
+    lasted_s: float = 0.0
+    concurrency: int = 0
+    requests: int = 0
+    errors: int = 0
+    first_tokens_per_s: float | None = None
+    last_tokens_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
     """Seconds spent on one attempt, by what they were spent on."""
 
@@ -229,6 +297,8 @@ class Outcome:
     Attributes:
         facts: what the host was at that moment (see `onhost/facts.py`), for later comparison.
         server_info: what the running server said of itself, where it was asked.
+        ladder: how it bore more and more requests at once, where that was measured.
+        soak: how it bore a long load, where that was asked for.
     """
 
     attempt: Attempt
@@ -239,6 +309,8 @@ class Outcome:
     ended_at: str = ""
     facts: Mapping[str, object] = field(default_factory=dict)
     server_info: Mapping[str, object] = field(default_factory=dict)
+    ladder: Ladder | None = None
+    soak: Soak | None = None
 
     @property
     def verdict(self) -> Verdict:

@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 
     from sglsweep.attempt import Attempt, Diagnosis, Proof
     from sglsweep.catalogue.limits import Limits
-    from sglsweep.keeper_files import KeeperState, StopReport
+    from sglsweep.keeper_files import KeeperState, Life, StopReport
+    from sglsweep.probe.target import ProbeSettings
+    from sglsweep.prove import Proved
     from sglsweep.site import Site
     from sglsweep.watch import Decision
 
 _LOOK_EVERY_S = 0.2
 _CHUNK = 1 << 20
 # Without any other word an attempt ends on the host after this long, whoever else is gone.
-_DEADLINE_S, _PROOF_S = 4 * 3600.0, 3600.0
+_DEADLINE_S, _PROOF_S, _LADDER_S = 4 * 3600.0, 3600.0, 3600.0
 
 
 def run_attempt(site: Site, attempt: Attempt, facts: Mapping[str, object]) -> Outcome:
@@ -116,7 +118,7 @@ def _spec(site: Site, attempt: Attempt) -> launch.LaunchSpec:
         env=attempt.env,
         marker=f"{site.journal.run_id}-{attempt.number:04d}",
         port=attempt.port,
-        deadline_s=_deadline_s(site.limits),
+        deadline_s=_deadline_s(site.limits) + _measuring_s(site.probe),
         cwd=site.cwd,
         secrets=site.secrets,
     )
@@ -124,6 +126,11 @@ def _spec(site: Site, attempt: Attempt) -> launch.LaunchSpec:
 
 def _deadline_s(limits: Limits) -> float:
     return _DEADLINE_S if limits.ready_s is None else limits.ready_s + _PROOF_S
+
+
+def _measuring_s(probe: ProbeSettings) -> float:
+    """Return how long the ladder and the soak may take after the proof."""
+    return (_LADDER_S if probe.traffic is not None else 0.0) + (probe.soak_s or 0.0)
 
 
 def _stopped_by_user() -> End:
@@ -174,9 +181,9 @@ class Drive:
         self._offset = 0
         self._oom_kills = 0
         self._ready_at: float | None = None
-        self._proof: Proof | None = None
+        self._proved: Proved | None = None
         self._twin: Outcome | None = None
-        self._server_info: Mapping[str, object] = {}
+        self.life: Life | None = None
         self._phase_since = started
         self._phase = self.follower.phase
 
@@ -200,6 +207,7 @@ class Drive:
     def look(self) -> Decision:
         """Look once: state first, then the log, so that an exit has its last words."""
         state = self.launched.state()
+        self.life = state.life
         self._oom_kills = state.oom_kills_cgroup or state.oom_kills_host or 0
         self._pump()
         now = self.site.clock.now()
@@ -221,15 +229,19 @@ class Drive:
         """Say what it came to, stop whatever is left, close the record."""
         ended = self.site.clock.now()
         end = replace(end, stop_offset=self._offset, oom_kills=self._oom_kills)
+        proved = self._proved
+        proof = proved.proof if proved else None
         outcome = Outcome(
             attempt=self.attempt,
             end=end,
-            diagnosis=final_diagnosis(self.follower, end, self._proof, self._twin),
-            proof=self._proof,
+            diagnosis=final_diagnosis(self.follower, end, proof, self._twin),
+            proof=proof,
             timings=self._timings(ended, ended),
             ended_at=stamp(ended),
             facts=self.facts,
-            server_info=self._server_info,
+            server_info=proved.server_info if proved else {},
+            ladder=proved.ladder if proved else None,
+            soak=proved.soak if proved else None,
         )
         self.site.journal.stopping(outcome)
         self.site.listener.tell(Stopping(outcome=outcome))
@@ -298,10 +310,8 @@ class Drive:
             self.site.clock.sleep(_LOOK_EVERY_S)
 
     def _prove(self) -> End:
-        session, end = prove(self)
-        self._proof = session.proof
-        self._server_info = session.server_info
-        return end
+        self._proved = prove(self)
+        return self._proved.end
 
     def _fetch_teardown(self) -> None:
         """Keep the log's last lines too; they are never read for a verdict."""

@@ -1,66 +1,81 @@
-"""Ask a ready server the proof's questions, one at a time, while its log is followed."""
+"""Ask a ready server the proof's questions, then measure it as far as the sweep wants that."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from sglsweep.attempt import End, EndKind
+from sglsweep.ask import ask, last_words
+from sglsweep.attempt import End, EndKind, Ladder, Proof, ProofStep, Soak, StepState
 from sglsweep.events import StepAsked
-from sglsweep.keeper_files import HttpAnswer
+from sglsweep.measure import climb, soak
 from sglsweep.probe.proof import Asked, Session, from_launch
 from sglsweep.triage.ending import Ending
-from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sglsweep.attempt import Attempt, ProofStep
-    from sglsweep.launch import Launched
-    from sglsweep.probe.proof import ProofStepPlan, Target
-    from sglsweep.site import Site
-    from sglsweep.triage.follow import Follower
-    from sglsweep.watch import Decision
-
-_LOOK_EVERY_S = 0.05
-# An answer is written when a step's time is over; so much later the keeper itself is gone.
-_ANSWER_S = 30.0
-# After a broken connection the parent takes up to 5 s to say why and end; after a 5xx the
-# scheduler that died is known at once or never.
-_NO_ANSWER_S, _CRASH_S = 20.0, 8.0
+    from sglsweep.ask import Followed
+    from sglsweep.probe.proof import Target
 
 
-class Followed(Protocol):
-    """A launched attempt whose log is being followed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proved:
+    """What a ready server answered, and how the asking ended."""
 
-    @property
-    def site(self) -> Site: ...  # noqa: D102 - the class says it
-    @property
-    def attempt(self) -> Attempt: ...  # noqa: D102
-    @property
-    def launched(self) -> Launched: ...  # noqa: D102
-    @property
-    def follower(self) -> Follower: ...  # noqa: D102
-    @property
-    def facts(self) -> Mapping[str, object]: ...  # noqa: D102
-
-    def look(self) -> Decision:
-        """Take what is new and judge it."""
-        ...
+    proof: Proof
+    end: End
+    server_info: Mapping[str, object] = field(default_factory=dict)
+    ladder: Ladder | None = None
+    soak: Soak | None = None
 
 
-def prove(followed: Followed) -> tuple[Session, End]:
-    """Ask until a step fails, the server ends, or the proof holds."""
+def prove(followed: Followed) -> Proved:
+    """Ask until a step fails, the server ends, or the proof holds; then measure."""
     session = Session(_target(followed))
     end: End | None = None
     while end is None and (plan := session.next()) is not None:
-        asked, end = _ask(followed, plan) if plan.requests else (Asked(), None)
+        asked, end = ask(followed, plan) if plan.requests else (Asked(), None)
         step = session.judge(plan, asked)
         followed.site.listener.tell(StepAsked(attempt=followed.attempt, step=step))
-    failed = session.proof.first_failure
+    proved = Proved(
+        proof=session.proof,
+        end=end or End(kind=EndKind.PROVEN, detail="the proof holds"),
+        server_info=session.server_info,
+    )
+    failed = proved.proof.first_failure
     if end is None and failed is not None:
-        end = _last_words(followed, failed)
-    return session, end or End(kind=EndKind.PROVEN, detail="the proof holds")
+        return replace(proved, end=last_words(followed, failed))
+    if end is None and proved.proof.holds:
+        proved = _climbed(followed, session.target, proved)
+    if proved.end.kind is EndKind.PROVEN and proved.proof.holds:
+        proved = _soaked(followed, session.target, proved)
+    return proved
+
+
+def _climbed(followed: Followed, target: Target, proved: Proved) -> Proved:
+    traffic = followed.site.probe.traffic
+    if traffic is None or not target.is_generation:
+        return proved
+    done, end = climb(followed, target, traffic)
+    return replace(_with_step(followed, proved, done.step, end), ladder=done.ladder)
+
+
+def _soaked(followed: Followed, target: Target, proved: Proved) -> Proved:
+    wanted = followed.site.probe
+    if wanted.soak_s is None or not target.is_generation:
+        return proved
+    done, end = soak(followed, target, wanted.traffic, soak_s=wanted.soak_s)
+    return replace(_with_step(followed, proved, done.step, end), soak=done.soak)
+
+
+def _with_step(followed: Followed, proved: Proved, step: ProofStep, end: End | None) -> Proved:
+    """Count what came after the proof as a step of it: a crash there is a crash."""
+    followed.site.listener.tell(StepAsked(attempt=followed.attempt, step=step))
+    proof = replace(proved.proof, steps=(*proved.proof.steps, step))
+    if end is None and step.state is StepState.FAILED:
+        end = last_words(followed, step)
+    return replace(proved, proof=proof, end=end or proved.end)
 
 
 def _target(followed: Followed) -> Target:
@@ -72,50 +87,6 @@ def _target(followed: Followed) -> Target:
         version=followed.follower.diagnose(Ending()).sglang_version,
         settings=replace(followed.site.probe, api_key=_api_key(attempt.argv)),
     )
-
-
-def _ask(followed: Followed, plan: ProofStepPlan) -> tuple[Asked, End | None]:
-    """Ask one step; an end seen meanwhile (a crash, an exit) comes with its answers."""
-    launched, clock = followed.launched, followed.site.clock
-    number = launched.ask_http(
-        plan.requests, concurrency=plan.concurrency, timeout_s=plan.timeout_s
-    )
-    began = clock.now()
-    end: End | None = None
-    answer: HttpAnswer | None = None
-    while answer is None and end is None:
-        clock.sleep(_LOOK_EVERY_S)
-        answer = launched.answer(number)
-        # The server may have died of this very question: whoever looks now hears why.
-        looked = followed.look()
-        end = looked if isinstance(looked, End) else None
-        if clock.now() - began > plan.timeout_s + _ANSWER_S:
-            detail = f"the keeper gave no answer to step {plan.name}"
-            end = end or End(kind=EndKind.HOST_LOST, detail=detail)
-    answer = answer or launched.answer(number) or HttpAnswer(error="ended")
-    asked = Asked(
-        responses=answer.responses,
-        listener=answer.listener,
-        server_alive=launched.state().exited_at is None,
-        log_is_fatal=followed.follower.terminal is not None,
-        elapsed_s=clock.now() - began,
-    )
-    return asked, end
-
-
-def _last_words(followed: Followed, failed: ProofStep) -> End:
-    """Give the log a moment: a failed answer is often the first sign of a crash."""
-    clock = followed.site.clock
-    is_about_output = failed.verdict not in {None, Verdict.CRASH}
-    patience = _NO_ANSWER_S if failed.verdict is None else _CRASH_S
-    until = clock.now() + (0.0 if is_about_output else patience)
-    while clock.now() < until or followed.follower.terminal is not None:
-        looked = followed.look()
-        if isinstance(looked, End):
-            return looked
-        clock.sleep(_LOOK_EVERY_S)
-    detail = f"step {failed.name}: {failed.detail}"
-    return End(kind=EndKind.PROOF_FAILED, detail=detail)
 
 
 def _model_config(facts: Mapping[str, object], model: str) -> Mapping[str, object] | None:

@@ -18,8 +18,9 @@ from sglsweep.expand.resolved import launched_otherwise
 from sglsweep.flags import Command, Launch, Target, launch_argv
 from sglsweep.plan import memory, strategies
 from sglsweep.plan.decide import Auto, Budget, Decision, Question, at_start, decide
+from sglsweep.plan.goal import Goal
 from sglsweep.plan.strategy import Finish
-from sglsweep.probe.target import Need, ProbeSettings
+from sglsweep.probe.target import USUAL_RUNGS, KnownAnswer, Need, ProbeSettings, Traffic
 from sglsweep.resolve import Asking, resolve_cells
 from sglsweep.site import Site
 from sglsweep.verdict import Verdict
@@ -247,9 +248,21 @@ def _probe_settings(sweep: Sweep) -> ProbeSettings:
     need, probe = sweep.need, sweep.probe
     return ProbeSettings(
         need=Need(context=need.context, concurrent=need.concurrent or 1),
+        known_answers=tuple(KnownAnswer(e.prompt, e.contains) for e in probe.expect),
         has_random_weights=probe.weights == "dummy",
-        load=(probe.load.concurrency, probe.load.requests),
+        load=None if probe.load is None else (probe.load.concurrency, probe.load.requests),
+        traffic=traffic_of(sweep),
+        soak_s=probe.soak,
     )
+
+
+def traffic_of(sweep: Sweep) -> Traffic | None:
+    """Return the requests of the load ladder; None where nobody asks how fast a server is."""
+    load = sweep.workload
+    if load is None:
+        return Traffic() if Goal.FASTEST in sweep.goal else None
+    rungs = tuple(sorted(set(load.ladder))) or USUAL_RUNGS
+    return Traffic(input=load.input, output=load.output, rungs=rungs, slo=load.slo)
 
 
 def _strategy(settings: Settings, goal: str) -> Strategy:

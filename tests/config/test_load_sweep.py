@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sglsweep.config.schema import Expect, Load, Work
 from sglsweep.config.sweep import AutoFraction, Goal, Sweep, load_sweep
 from sglsweep.errors import ConfigError
 from sglsweep.matrix import Axis, Cell
@@ -40,7 +41,8 @@ def test_every_key_of_the_contract_is_read() -> None:
     assert sweep.goal == (Goal.FIRST_SERVING, Goal.EXPLAIN, Goal.FASTEST)
     assert (sweep.budget.hours, sweep.budget.attempts, sweep.budget.keep) == (4.0, 40, 0.25)
     assert sweep.limits == {Phase.READY: 2400.0}
-    assert (sweep.probe.load.concurrency, sweep.probe.soak) == (8, None)
+    assert sweep.probe.load == Load(concurrency=8, requests=32)
+    assert sweep.probe.soak is None
     assert sweep.workload is not None
     assert sweep.workload.ladder == (1, 8, 32, 64)
     assert sweep.workload.slo == {"ttft_p99": 5.0, "tpot_p50": pytest.approx(0.06)}
@@ -191,3 +193,21 @@ def test_a_secret_in_a_script_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="HF_TOKEN holds a secret") as caught:
         _load(tmp_path, "launch: {from: run.sh}\n")
     assert "swordfish" not in str(caught.value)
+
+
+def test_what_a_server_must_answer_and_how_its_nan_is_confirmed_are_read(tmp_path: Path) -> None:
+    sweep = _load(
+        tmp_path,
+        "model: m\n"
+        "probe:\n"
+        "  expect: [{prompt: The capital of France, contains: Paris}]\n"
+        "  confirm-nan: true\n",
+    )
+    assert sweep.probe.expect == (Expect(prompt="The capital of France", contains="Paris"),)
+    assert sweep.probe.confirm_nan
+    assert sweep.probe.load is None
+
+
+def test_compiling_and_downloading_have_limits_beside_the_phases(tmp_path: Path) -> None:
+    sweep = _load(tmp_path, "model: m\nlimits: {jit: 2h, download: 90m, weights: 30m}\n")
+    assert sweep.limits == {Work.JIT: 7200.0, Work.DOWNLOAD: 5400.0, Phase.WEIGHTS: 1800.0}

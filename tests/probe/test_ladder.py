@@ -1,48 +1,25 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from typing import Any
 
+from probe.waves import TEXT, answered
+from sglsweep.attempt import Rung
 from sglsweep.keeper_files import HttpResponse
-from sglsweep.probe.ladder import Ladder, Rung, Traffic
-from sglsweep.probe.proof import Asked, ProofStepPlan
-from sglsweep.probe.target import Target
+from sglsweep.probe.ladder import Climb
+from sglsweep.probe.target import Target, Traffic
 from sglsweep.verdict import Verdict
 
 TARGET = Target(context=8192, kv_tokens=100_000, max_running=256, vocab=32_000)
-TEXT = "the sea was calm and the boats came home with their nets full of silver fish that day "
 
 
-def streamed(text: str, tokens: int) -> str:
-    """Events as 0.5.23 sends them on /v1/completions, the new text in each."""
-    words = text.split(" ")
-    events: list[dict[str, Any]] = [{"choices": [{"text": f"{w} "}]} for w in words]
-    events[-1]["choices"][0]["finish_reason"] = "length"
-    events.append({"choices": [], "usage": {"completion_tokens": tokens}})
-    return "".join(f"data: {json.dumps(e)}\n\n" for e in events) + "data: [DONE]\n\n"
-
-
-def answered(step: ProofStepPlan, *, tokens_per_s: float, text: str = TEXT) -> Asked:
-    """Every request served, the whole rung at this speed."""
-    wall = step.tokens * len(step.requests) / tokens_per_s
-    body = streamed(text, step.tokens)
-    return Asked(
-        responses=[
-            HttpResponse(id=r.id, status=200, body=body, elapsed_s=wall, chunks=(0.1, wall))
-            for r in step.requests
-        ]
-    )
-
-
-def climbed(ladder: Ladder, speeds: dict[int, float]) -> list[int]:
+def climbed(ladder: Climb, speeds: dict[int, float]) -> list[int]:
     while (step := ladder.next()) is not None:
         ladder.judge(step, answered(step, tokens_per_s=speeds.get(step.concurrency, 1000.0)))
     return [r.concurrency for r in ladder.rungs]
 
 
 def test_the_climb_begins_with_a_warm_up_that_is_not_counted() -> None:
-    ladder = Ladder(TARGET, Traffic(rungs=(1,)))
+    ladder = Climb(TARGET, Traffic(rungs=(1,)))
     first = ladder.next()
     assert first is not None
     assert first.name == "ladder-warm-up"
@@ -51,35 +28,35 @@ def test_the_climb_begins_with_a_warm_up_that_is_not_counted() -> None:
 
 
 def test_it_ends_where_more_at_once_brings_nothing_more() -> None:
-    ladder = Ladder(TARGET, Traffic(rungs=(1, 8, 32, 64, 128)))
+    ladder = Climb(TARGET, Traffic(rungs=(1, 8, 32, 64, 128)))
     speeds = {1: 100.0, 8: 400.0, 32: 410.0, 64: 405.0, 128: 9999.0}
     assert climbed(ladder, speeds) == [1, 8, 32, 64]
     assert ladder.ended_because == "no more than 410 tokens/s"
 
 
 def test_one_weak_rung_does_not_end_it() -> None:
-    ladder = Ladder(TARGET, Traffic(rungs=(1, 8, 32, 64)))
+    ladder = Climb(TARGET, Traffic(rungs=(1, 8, 32, 64)))
     assert climbed(ladder, {1: 100.0, 8: 90.0, 32: 400.0, 64: 800.0}) == [1, 8, 32, 64]
     assert ladder.ended_because == "every rung was climbed"
 
 
 def test_the_best_rung_is_the_fastest_that_meets_the_objective() -> None:
-    ladder = Ladder(TARGET, Traffic(rungs=(1, 8)))
+    ladder = Climb(TARGET, Traffic(rungs=(1, 8)))
     slow = Rung(concurrency=1, requests=8, tokens_per_s=100.0, numbers={}, meets_slo=True)
     late = replace(slow, concurrency=8, tokens_per_s=400.0, meets_slo=False)
     ladder.rungs = [slow, late]
-    assert ladder.best is slow
+    assert ladder.ladder.best is slow
 
 
 def test_an_objective_is_judged_by_its_percentile() -> None:
-    ladder = Ladder(TARGET, Traffic(rungs=(8,), slo={"ttft_p99": 0.2, "tpot_p50": 0.001}))
+    ladder = Climb(TARGET, Traffic(rungs=(8,), slo={"ttft_p99": 0.2, "tpot_p50": 0.001}))
     climbed(ladder, {8: 1000.0})
     assert ladder.rungs[0].numbers["ttft_p99_s"] == 0.1
     assert ladder.rungs[0].meets_slo is False
 
 
 def test_a_server_that_dies_at_a_rung_serves_up_to_the_one_before() -> None:
-    ladder = Ladder(TARGET, Traffic(rungs=(1, 8, 32)))
+    ladder = Climb(TARGET, Traffic(rungs=(1, 8, 32)))
     while (step := ladder.next()) is not None:
         asked = answered(step, tokens_per_s=1000.0)
         if step.concurrency == 32:
@@ -92,7 +69,7 @@ def test_a_server_that_dies_at_a_rung_serves_up_to_the_one_before() -> None:
 
 
 def test_answers_that_turn_into_one_letter_under_load_are_garbage() -> None:
-    ladder = Ladder(TARGET, Traffic(rungs=(8,), output=64))
+    ladder = Climb(TARGET, Traffic(rungs=(8,), output=64))
     while (step := ladder.next()) is not None:
         text = "!" if step.concurrency == 1 else "".join("!" * 60)
         asked = answered(step, tokens_per_s=1000.0, text=TEXT if step.concurrency == 1 else text)
@@ -105,7 +82,7 @@ def test_answers_that_turn_into_one_letter_under_load_are_garbage() -> None:
 
 
 def test_too_many_errors_end_the_climb() -> None:
-    ladder = Ladder(TARGET, Traffic(rungs=(8, 32)))
+    ladder = Climb(TARGET, Traffic(rungs=(8, 32)))
     full = '{"object": "error", "message": "The request queue is full.", "code": 503}'
     while (step := ladder.next()) is not None:
         asked = answered(step, tokens_per_s=1000.0)
@@ -118,7 +95,7 @@ def test_too_many_errors_end_the_climb() -> None:
 
 
 def test_an_answer_too_long_to_be_kept_whole_still_counts_its_tokens() -> None:
-    ladder = Ladder(TARGET, Traffic(rungs=(1,), output=512))
+    ladder = Climb(TARGET, Traffic(rungs=(1,), output=512))
     while (step := ladder.next()) is not None:
         asked = answered(step, tokens_per_s=256.0)
         cut = [replace(r, body=r.body[:300], is_truncated=True) for r in asked.responses]
@@ -128,15 +105,15 @@ def test_an_answer_too_long_to_be_kept_whole_still_counts_its_tokens() -> None:
 
 def test_requests_are_made_to_fit_the_server() -> None:
     small = Target(context=1024, kv_tokens=100_000, max_running=12, vocab=32_000)
-    step = Ladder(small, Traffic(input=1024, output=512)).next()
+    step = Climb(small, Traffic(input=1024, output=512)).next()
     assert step is not None
     body = step.requests[0].body
     assert isinstance(body, dict)
     assert len(body["prompt"]) + body["max_tokens"] <= 1016
-    assert climbed(Ladder(small, Traffic(rungs=(1, 8, 32, 64))), {}) == [1, 8, 12]
+    assert climbed(Climb(small, Traffic(rungs=(1, 8, 32, 64))), {}) == [1, 8, 12]
 
 
 def test_a_server_without_tokenizer_is_asked_in_ids() -> None:
-    step = Ladder(replace(TARGET, has_tokenizer=False), Traffic()).next()
+    step = Climb(replace(TARGET, has_tokenizer=False), Traffic()).next()
     assert step is not None
     assert step.requests[0].path == "/generate"

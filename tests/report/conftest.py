@@ -715,3 +715,9 @@ def lead_case_run(tmp_path: Path) -> RunView:
 def cpu_run(tmp_path: Path) -> RunView:
     """The demo."""
     return view_of(cpu_map(tmp_path / "cpu-map"))
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Stored:
+    """The demo, to be changed by a test before it is viewed."""
+    return cpu_map(tmp_path / "demo")

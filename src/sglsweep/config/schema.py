@@ -125,18 +125,28 @@ def _names(cls: type) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _one_of(kind: type[StrEnum], value: object) -> StrEnum:
-    known = [str(member) for member in kind]
-    if value in known:
-        return kind(str(value))
+def _one_of(value: object, *kinds: type[StrEnum]) -> StrEnum:
+    members = {str(member): member for kind in kinds for member in kind}
+    known = list(members)
+    if isinstance(value, str) and value in members:
+        return members[value]
     near = nearest(str(value), known, count=1)
     hint = f"Write '{near[0]}'; " if near else "Write one of "
     listing = ", ".join(known)
     raise wrong("is unknown", f"{hint}{'it may be ' if near else ''}{listing}.")
 
 
-GoalName = Annotated[Goal, PlainValidator(lambda v: _one_of(Goal, v))]
-PhaseName = Annotated[Phase, PlainValidator(lambda v: _one_of(Phase, v))]
+GoalName = Annotated[Goal, PlainValidator(lambda v: _one_of(v, Goal))]
+
+
+class Work(StrEnum):
+    """What has a limit beside the phases: it goes on in any of them."""
+
+    JIT = "jit"
+    DOWNLOAD = "download"
+
+
+LimitName = Annotated[Phase | Work, PlainValidator(lambda v: _one_of(v, Phase, Work))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,17 +241,30 @@ class Load(Keys):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expect(Keys):
+    """A question whose right answer holds a certain text."""
+
+    prompt: Text
+    contains: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Probe(Keys):
     """What a server is asked before it counts as serving.
 
     Attributes:
         weights: "real", or "dummy" to load none.
+        load: None: chosen by the proof.
         soak: seconds to go on asking; None = no soak.
+        expect: asked through the chat template.
+        confirm_nan: launch a cell that answers garbage once more with SGLang's own NaN check.
     """
 
     weights: Weights = "real"
-    load: Load = field(default_factory=Load)
+    load: Load | None = None
     soak: Duration | None = None
+    expect: tuple[Expect, ...] = ()
+    confirm_nan: Annotated[Switch, Field(alias="confirm-nan")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +318,7 @@ class SweepEntry(Keys):
         Goal.FIRST_SERVING,
     )
     budget: Budget = field(default_factory=Budget)
-    limits: dict[PhaseName, Duration] = field(default_factory=dict)
+    limits: dict[LimitName, Duration] = field(default_factory=dict)
     probe: Probe = field(default_factory=Probe)
     workload: Workload | None = None
     prior: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()

@@ -12,7 +12,7 @@ from sglsweep.config.checks import mislinked, misnamed
 from sglsweep.config.document import Document, Loc, load_document
 from sglsweep.config.mistakes import Note, refuse
 from sglsweep.config.models import Model, read_models
-from sglsweep.config.schema import Budget, Need, Probe, SweepEntry, Workload
+from sglsweep.config.schema import Budget, Need, Probe, SweepEntry, Work, Workload
 from sglsweep.config.script import Script, read_script
 from sglsweep.config.secrets import read_secrets
 from sglsweep.config.unsupported import not_yet
@@ -102,7 +102,7 @@ class Sweep:
         axes: in the order of the file; `{auto: true}` is one value, its start.
         auto: present where `mem-fraction-static` is to be solved.
         links: names of axes that go together, by position.
-        limits: phase -> seconds.
+        limits: phase, `jit` or `download` -> seconds.
         prior: folders of earlier runs.
         resolve: SGLang is asked what it makes of every cell before the first launch.
         secrets: name of each `${NAME}` -> its value; the texts keep `${NAME}`.
@@ -127,7 +127,7 @@ class Sweep:
     hypotheses: tuple[Hypothesis, ...]
     goal: tuple[Goal, ...]
     budget: Budget
-    limits: Mapping[Phase, float]
+    limits: Mapping[Phase | Work, float]
     probe: Probe
     workload: Workload | None
     prior: tuple[Path, ...]

@@ -17,9 +17,7 @@ NOT_YET: Final[Mapping[tuple[str, ...], str]] = {
     ("builds", "*", "base"): "is not laid over: such a build cannot be launched",
     ("builds", "*", "image"): "is not run: such a build cannot be launched",
     ("budget", "keep"): "is not kept: the first goal may spend all of it",
-    ("workload",): "is not measured: speed is that of the proof's short load",
     ("prior",): "is not read: earlier runs are no evidence yet",
-    ("probe", "soak"): "is not done: the proof ends with its short load",
 }
 
 NOT_YET_ON_A_HOST: Final[Mapping[tuple[str, ...], str]] = {

@@ -7,16 +7,16 @@ Prompts are random token ids, so that no data set and no tokenizer is needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sglsweep.attempt import ProofStep, StepState
+from sglsweep.attempt import Ladder, ProofStep, Rung, StepState
 from sglsweep.probe.latency import wave_numbers
 from sglsweep.probe.reading import Generation, streamed_completion
 from sglsweep.probe.refusals import OK, Context, error_status, refused
 from sglsweep.probe.requests import generate, ids
 from sglsweep.probe.sanity import degenerate, quote
-from sglsweep.probe.steps import ProofStepPlan, asking, failed
+from sglsweep.probe.steps import LADDER, ProofStepPlan, asking, failed
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from sglsweep.keeper_files import HttpRequest, HttpResponse
     from sglsweep.probe.proof import Asked
-    from sglsweep.probe.target import Target
+    from sglsweep.probe.target import Target, Traffic
 
-USUAL_RUNGS = (1, 8, 32, 64, 128)
 _WAVES = 2
 """Requests for each one in flight: the first wave alone would be all prefill, then all decode."""
 _LEAST_REQUESTS = 4
@@ -35,48 +34,12 @@ _WORTH_IT = 1.05
 _MOST_ERRORS = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
-    """The requests of a ladder.
-
-    Attributes:
-        input: tokens of each prompt.
-        output: tokens of each answer, exactly: the end-of-text token does not end it.
-        rungs: requests in flight, ascending.
-        slo: name of a number without its unit (`ttft_p99`, `tpot_p50`) -> seconds.
-    """
-
-    input: int = 1024
-    output: int = 512
-    rungs: tuple[int, ...] = USUAL_RUNGS
-    slo: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
-    """One load, as it was borne.
-
-    Attributes:
-        tokens_per_s: output tokens of all requests together.
-        numbers: `ttft_*_s` and `tpot_*_s` at p50, p90 and p99.
-        errors: requests refused or not answered.
-        meets_slo: None where no objective is set.
-    """
-
-    concurrency: int
-    requests: int
-    tokens_per_s: float
-    numbers: Mapping[str, float]
-    errors: int = 0
-    meets_slo: bool | None = None
-
-
-class Ladder:
-    """The climb on one server: what to ask next, and what was measured so far."""
+class Climb:
+    """The ladder on one server: what to ask next, and what was measured so far."""
 
     def __init__(self, target: Target, traffic: Traffic) -> None:
         self._target = target
-        self._traffic = _fitted(traffic, target)
+        self._traffic = fitted(traffic, target)
         self._is_warm = False
         self._position = 0
         self._without_gain = 0
@@ -105,7 +68,7 @@ class Ladder:
             server_alive=asked.server_alive,
             log_is_fatal=asked.log_is_fatal,
         )
-        broke = refused(step, asked.responses, context) or _garbage(step, asked, self._target)
+        broke = refused(step, asked.responses, context) or garbage(step, asked, self._target)
         if broke is not None:
             self.broke = broke
             self.ended_because = f"{step.name}: {broke.detail}"
@@ -113,15 +76,42 @@ class Ladder:
         if not self._is_warm:
             self._is_warm = True
             return None
-        rung = _measured(step, asked, self._traffic)
+        rung = measured(step, asked, self._traffic)
         self._take(rung)
         return rung
 
+    def stop(self, why: str) -> None:
+        """Ask nothing more."""
+        self.ended_because = self.ended_because or why
+
     @property
-    def best(self) -> Rung | None:
-        """The fastest rung that meets the objectives, or the fastest where there are none."""
-        fit = [r for r in self.rungs if r.meets_slo is not False]
-        return max(fit, key=lambda r: r.tokens_per_s, default=None)
+    def ladder(self) -> Ladder:
+        """What was measured so far, for the record."""
+        return Ladder(
+            rungs=tuple(self.rungs),
+            input=self._traffic.input,
+            output=self._traffic.output,
+            slo=self._traffic.slo,
+            is_short=self._traffic.is_short,
+            ended_because=self.ended_because,
+        )
+
+    @property
+    def step(self) -> ProofStep:
+        """What the whole climb says of the server, beside the steps of the proof."""
+        if self.broke is not None:
+            upto = f"; served up to {self.rungs[-1].concurrency} at once" if self.rungs else ""
+            return replace(self.broke, name=LADDER, detail=self.broke.detail + upto)
+        best = self.ladder.best
+        said = "no rung meets the objectives"
+        if best is not None:
+            said = f"best {best.tokens_per_s:.0f} tokens/s at {best.concurrency}"
+        climbed = ", ".join(str(r.concurrency) for r in self.rungs)
+        return ProofStep(
+            name=LADDER,
+            state=StepState.OK,
+            detail=f"{climbed} at once; {said}; {self.ended_because}",
+        )
 
     @property
     def is_broken(self) -> bool:
@@ -130,7 +120,9 @@ class Ladder:
 
     def _step(self, name: str, *, count: int, at_once: int) -> ProofStepPlan:
         traffic, seed = self._traffic, 10_000 * (self._position + 1)
-        requests = [_request(self._target, f"{name}-{i}", traffic, seed + i) for i in range(count)]
+        requests = [
+            load_request(self._target, f"{name}-{i}", traffic, seed + i) for i in range(count)
+        ]
         says = f"{count:,} requests of {traffic.input:,} + {traffic.output:,}, {at_once} at once"
         return asking(
             name,
@@ -154,7 +146,7 @@ class Ladder:
             self.ended_because = f"no more than {best:.0f} tokens/s"
 
 
-def _fitted(traffic: Traffic, target: Target) -> Traffic:
+def fitted(traffic: Traffic, target: Target) -> Traffic:
     """Shrink requests to what the server takes, and rungs to what it runs at once."""
     longest = target.longest
     if longest is not None and traffic.input + traffic.output > longest:
@@ -168,7 +160,8 @@ def _fitted(traffic: Traffic, target: Target) -> Traffic:
     return replace(traffic, rungs=tuple(rungs))
 
 
-def _request(target: Target, request_id: str, traffic: Traffic, seed: int) -> HttpRequest:
+def load_request(target: Target, request_id: str, traffic: Traffic, seed: int) -> HttpRequest:
+    """Return one streamed request of the traffic's size; other seeds give other prompts."""
     prompt = ids(target, traffic.input, seed)
     plain = generate(
         target, request_id, prompt, tokens=traffic.output, temperature=1.0, stream=True
@@ -195,7 +188,8 @@ def _answers(step: ProofStepPlan, served: Sequence[HttpResponse]) -> list[Genera
     return [replace(a, completion_tokens=a.completion_tokens or step.tokens) for a in found]
 
 
-def _garbage(step: ProofStepPlan, asked: Asked, target: Target) -> ProofStep | None:
+def garbage(step: ProofStepPlan, asked: Asked, target: Target) -> ProofStep | None:
+    """Return a failed step where several answers collapsed under the load."""
     if target.has_random_weights:
         return None
     served = [r for r in asked.responses if error_status(r) == OK]
@@ -212,16 +206,25 @@ def _garbage(step: ProofStepPlan, asked: Asked, target: Target) -> ProofStep | N
     )
 
 
-def _measured(step: ProofStepPlan, asked: Asked, traffic: Traffic) -> Rung:
+def measured(step: ProofStepPlan, asked: Asked, traffic: Traffic) -> Rung:
+    """Return what one wave of requests came to."""
     served = [r for r in asked.responses if error_status(r) == OK]
-    numbers = wave_numbers(served, _answers(step, served), elapsed_s=asked.elapsed_s)
+    answers = _answers(step, served)
+    numbers = wave_numbers(served, answers, elapsed_s=asked.elapsed_s, also=traffic.slo)
     speed = numbers.pop("tokens_per_s", 0.0)
-    met = [numbers.get(f"{name}_s", float("inf")) <= most for name, most in traffic.slo.items()]
     return Rung(
         concurrency=step.concurrency,
         requests=len(step.requests),
         tokens_per_s=round(speed, 1),
-        numbers=numbers,
+        numbers={**numbers, **asked.numbers},
         errors=len(asked.responses) - len(served),
-        meets_slo=all(met) if met else None,
+        meets_slo=_meets(numbers, traffic.slo),
     )
+
+
+def _meets(numbers: Mapping[str, float], slo: Mapping[str, float]) -> bool | None:
+    """Tell whether a rung keeps the objectives; None without any, or where one is not measured."""
+    known = [(numbers.get(f"{name}_s"), most) for name, most in slo.items()]
+    if any(value is not None and value > most for value, most in known):
+        return False
+    return True if known and all(value is not None for value, _ in known) else None

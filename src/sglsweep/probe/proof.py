@@ -11,7 +11,7 @@ Pure: the caller asks, and tells what came back:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import Proof, ProofStep, StepState
@@ -52,6 +52,7 @@ class Asked:
         server_alive: the server's parent still lives.
         log_is_fatal: the log got a terminal line while the step was asked.
         elapsed_s: of the whole step.
+        numbers: what the machine showed meanwhile (`gpu_used_mib`, `gpu_power_w`).
     """
 
     responses: Sequence[HttpResponse] = ()
@@ -59,6 +60,7 @@ class Asked:
     server_alive: bool = True
     log_is_fatal: bool = False
     elapsed_s: float = 0.0
+    numbers: Mapping[str, float] = field(default_factory=dict)
 
 
 class Session:

@@ -17,6 +17,8 @@ CHUNKED_PREFILL, LOGPROBS, STREAMING = "chunked-prefill", "logprobs", "streaming
 CHAT, TOOLS, KNOWN_ANSWERS = "chat", "tools", "known-answers"
 BATCH, LONG_CONTEXT, LOAD, NEED = "batch", "long-context", "load", "need"
 EMBEDS = "embeds"
+LADDER, SOAK = "ladder", "soak"
+"""Asked after the proof, where the sweep wants it; a failure there is a failure of the server."""
 
 CORE = frozenset({ANSWERS, GREEDY, SAMPLED, EMBEDS})
 """Steps without which nothing is proven: refused there means not proven, not "not applicable"."""

@@ -28,12 +28,41 @@ class KnownAnswer:
     contains: str
 
 
+USUAL_RUNGS = (1, 8, 32, 64, 128)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """The requests of a load ladder.
+
+    Attributes:
+        input: tokens of each prompt.
+        output: tokens of each answer, exactly: the end-of-text token does not end it.
+        rungs: requests in flight, ascending.
+        slo: name of a number without its unit (`ttft_p99`, `tpot_p50`) -> seconds.
+        is_short: some of the rungs, for a race of many servers.
+    """
+
+    input: int = 1024
+    output: int = 512
+    rungs: tuple[int, ...] = USUAL_RUNGS
+    slo: Mapping[str, float] = field(default_factory=dict)
+    is_short: bool = False
+
+    def shortened(self) -> Traffic:
+        """Return the first, a middle and the last rung alone."""
+        ends = {self.rungs[0], self.rungs[len(self.rungs) // 2], self.rungs[-1]}
+        return replace(self, rungs=tuple(sorted(ends)), is_short=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeSettings:
     """What the user wants proven.
 
     Attributes:
         has_random_weights: `probe: {weights: dummy}`.
+        traffic: of the load ladder after the proof; None: none is climbed.
+        soak_s: how long to go on asking after that; None: not at all.
         load: concurrency and number of requests of the short load; None: chosen by the proof.
         api_key: as sent; `${NAME}` for a secret that only the keeper knows.
     """
@@ -42,6 +71,8 @@ class ProbeSettings:
     known_answers: tuple[KnownAnswer, ...] = ()
     has_random_weights: bool = False
     load: tuple[int, int] | None = None
+    traffic: Traffic | None = None
+    soak_s: float | None = None
     api_key: str | None = None
 
 

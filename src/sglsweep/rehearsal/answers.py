@@ -135,6 +135,15 @@ def text_completion(progress: Progress, model: str, prompt_tokens: int) -> Json:
     return _completion("text_completion", progress, model, prompt_tokens, choice)
 
 
+def text_chunks(progress: Progress, model: str, prompt_tokens: int) -> list[Json]:
+    """Return the next events of a streamed /v1/completions: new text, at last the usage."""
+    whole = text_completion(progress, model, prompt_tokens)
+    choice = whole["choices"][0] | {"text": detokenize(progress.ids[-1:])}
+    if not progress.done:
+        return [whole | {"choices": [choice | {"finish_reason": None}], "usage": None}]
+    return [whole | {"choices": [choice], "usage": None}, whole | {"choices": []}]
+
+
 def chat_chunk(progress: Progress, model: str, text: str, *, is_first: bool) -> Json:
     """Return one event of a streamed chat."""
     delta: Json = {"reasoning_content": None}

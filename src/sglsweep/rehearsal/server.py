@@ -205,11 +205,25 @@ class Handler(BaseHTTPRequestHandler):
         self._end_stream()
 
     def _complete(self, body: Mapping[str, Any]) -> None:
-        ids = answers.tokenize(str(body.get("prompt") or ""), self._vocabulary)
+        ids = self._prompt_ids(body.get("prompt"))
         model = str(body.get("model") or self.server.plan.args["served_model_name"])
-        ask = _ask(ids, body, stream=False, length_key="max_tokens", plan=self.server.plan)
-        progress = self.server.engine.finish(self.server.engine.submit(ask))
-        self._send(200, answers.text_completion(progress, model, len(ids)))
+        ask = _ask(ids, body, bool(body.get("stream")), "max_tokens", self.server.plan)
+        rid = self.server.engine.submit(ask)
+        if not ask.stream:
+            progress = self.server.engine.finish(rid)
+            self._send(200, answers.text_completion(progress, model, len(ids)))
+            return
+        self._start_stream()
+        for progress in self.server.engine.follow(rid):
+            for event in answers.text_chunks(progress, model, len(ids)):
+                self._event(json.dumps(event))
+        self._end_stream()
+
+    def _prompt_ids(self, prompt: object) -> list[int]:
+        """Return a prompt of the completions endpoint, text or token ids, as ids."""
+        if isinstance(prompt, list) and prompt and isinstance(prompt[0], int):
+            return prompt
+        return answers.tokenize(str(prompt or ""), self._vocabulary)
 
     @property
     def _vocabulary(self) -> int:

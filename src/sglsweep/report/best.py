@@ -27,7 +27,7 @@ def best_serving(run: RunView) -> Outcome | None:
 
 def _merit(run: RunView, outcome: Outcome) -> tuple[float, ...]:
     proof = outcome.proof
-    speed = proof.tokens_per_s or 0.0 if proof else 0.0
+    speed = _speed(outcome)
     suspects = sum(s.state is StepState.SUSPECT for s in proof.steps) if proof else 0
     return (
         not run.is_flaky(outcome),
@@ -38,6 +38,14 @@ def _merit(run: RunView, outcome: Outcome) -> tuple[float, ...]:
         len(run.repeats(outcome)),
         -outcome.attempt.number,
     )
+
+
+def _speed(outcome: Outcome) -> float:
+    """Return the speed of the best rung that meets the objectives, else of the proof's load."""
+    if outcome.ladder is not None and outcome.ladder.rungs:
+        best = outcome.ladder.best
+        return best.tokens_per_s if best else 0.0
+    return (outcome.proof.tokens_per_s if outcome.proof else None) or 0.0
 
 
 def holds_need(run: RunView, outcome: Outcome) -> bool | None:

@@ -10,6 +10,7 @@ from sglsweep.report.sections.axes import axis_effects, hypotheses
 from sglsweep.report.sections.bottom import bottom_line, title
 from sglsweep.report.sections.fails import fails, without_verdict
 from sglsweep.report.sections.left_out import not_launched
+from sglsweep.report.sections.load import under_load
 from sglsweep.report.sections.machine import machine
 from sglsweep.report.sections.timeline import reproduce, timeline
 from sglsweep.report.sections.works import partly_working, works
@@ -27,6 +28,7 @@ SECTIONS = (
     bottom_line,
     machine,
     works,
+    under_load,
     partly_working,
     fails,
     without_verdict,

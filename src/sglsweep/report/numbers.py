@@ -65,6 +65,14 @@ def rate(number: float) -> str:
     return f"{number:,.0f} tok/s" if number >= _FINE else f"{number:.1f} tok/s"
 
 
+def milliseconds(*seconds_each: float | None) -> str:
+    """Write seconds as "9.5 / 78 ms"; a dash where none of them is known."""
+    known = [s * 1000 for s in seconds_each if s is not None]
+    if not known:
+        return "-"
+    return " / ".join(f"{ms:,.0f}" if ms >= _FINE else f"{ms:.1f}" for ms in known) + " ms"
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """Write "1 attempt", "2 attempts"."""
     return f"{number} {one if number == 1 else many or one + 's'}"

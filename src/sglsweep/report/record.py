@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import Outcome, Proof, StepState
@@ -82,6 +83,8 @@ def _attempt(run: RunView, index: int) -> dict[str, object]:
         "effective": _effective(run, outcome),
         "metrics": dict(diagnosis.metrics),
         "proof": _proof(outcome.proof),
+        "ladder": None if outcome.ladder is None else asdict(outcome.ladder),
+        "soak": None if outcome.soak is None else asdict(outcome.soak),
         "total_s": outcome.timings.total_s,
         "ready_s": outcome.timings.ready_s,
         "changed": plain(change_against(run, index)),
