@@ -68,6 +68,7 @@ _COMMANDS = {
     "bisect": "bisect",
     "pull": "pull",
     "export": "export",
+    "changed": "changed",
     "triage": "triage",
     "retriage": "retriage",
     "report": "report",
