@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 22
 MAX_EVIDENCE = 2000
-_BY_KERNELS = {
-    Verdict.CUDA_FAULT,
-    Verdict.DEVICE_ASSERT,
-    Verdict.KERNEL_UNSUPPORTED,
-    Verdict.NAN_IN_PROBS,
-    Verdict.OOM,
-}
-"""Faults of a kernel: once the server is ready, none runs but for a request."""
 
 
 def diagnose(log: bytes, catalogue: Catalogue, *, ending: Ending | None = None) -> Diagnosis:
@@ -114,7 +106,8 @@ def _failure(
 def _phase(reading: Reading, event: Event, anchor: Event | None) -> Phase:
     """Return the furthest milestone before the event; without any, what all frames tell."""
     if reading.progress.has_milestone:
-        is_busy = event.phase is Phase.READY and resolve.verdict_of(event) in _BY_KERNELS
+        begins = event.trace.head.line if event.trace else event.piece.line
+        is_busy = event.phase is Phase.READY and 0 < reading.progress.first_busy < begins
         return Phase.DECODE if is_busy else event.phase
     related = [e for e in reading.events if anchor is None or resolve.is_one_event(e, anchor)]
     furthest = max([event.phase, *(e.phase for e in related)], key=lambda p: p.order)

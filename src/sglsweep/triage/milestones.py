@@ -55,6 +55,7 @@ ANSWER = re.compile(
 )
 
 
+RANKED = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]\n]{0,12} (?:[TDP]P)\d")
 _HEALTHY = re.compile(rb'"GET /health(?:_generate)? HTTP/[\d.]+\\?" 200')
 
 
@@ -156,6 +157,7 @@ class Progress:
         ready_line, listening_line: 0 where not seen.
         has_prefill, has_answer: a request after the warm-up's was taken, was answered with 200.
         last_request: line of the last handled request (a 200, a prefill, a decode).
+        first_busy: line after ready in which a rank first said something: an idle one is silent.
         last_health: line of the last health check that was answered with 200.
         bars: {"weights": (done, total), "capture": (done, total)}.
     """
@@ -175,6 +177,7 @@ class Progress:
     has_answer: bool = False
     last_advance: int = 0
     last_health: int = 0
+    first_busy: int = 0
     is_other_node: bool = False
     bars: dict[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -196,6 +199,7 @@ class Progress:
             self.has_answer,
             self.last_advance,
             self.last_health,
+            self.first_busy,
             self.is_other_node,
             dict(self.bars),
         )

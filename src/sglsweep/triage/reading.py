@@ -16,6 +16,7 @@ from sglsweep.triage.prefix import Prefixes
 from sglsweep.triage.record import pieces
 from sglsweep.triage.signature import matcher
 from sglsweep.triage.traces import Traces
+from sglsweep.verdict import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from sglsweep.catalogue import Catalogue
     from sglsweep.triage.events import Event
     from sglsweep.triage.record import Piece
-    from sglsweep.verdict import Phase
 
 STOP_MARKS = ("SIGTERM received", "Signal SIGTERM received", "Gracefully exiting")
 ERRORS = ("Error: ", "Exception: ")
@@ -245,16 +245,11 @@ class Reading:
         if offset <= start:
             return
         self._searched_to = offset
-        if not progress.first_decode:
-            at = self._block.find(milestones.DECODE, start, offset)
-            if at >= 0:
-                progress.see_decode(self._peek_line(at))
-        at = start
-        while not progress.first_decode and not progress.has_prefill and at >= 0:
-            at = self._block.find(milestones.PREFILL, at, offset)
-            if at >= 0:
-                progress.see_prefill(self._peek_line(at))
-                at += 1
+        self._find_batches(start, offset)
+        if progress.ready_line and progress.furthest is Phase.READY and not progress.first_busy:
+            ranked = milestones.RANKED.search(self._block, start, offset)
+            if ranked is not None:
+                progress.first_busy = self._peek_line(ranked.start())
         at = start
         while not progress.has_answer:
             match = milestones.ANSWER.search(self._block, at, offset)
@@ -262,6 +257,20 @@ class Reading:
                 break
             progress.see_answer(self._peek_line(match.start()))
             at = match.end()
+
+    def _find_batches(self, start: int, end: int) -> None:
+        """Find the first decode, and the first prefill after the warm-up's."""
+        progress = self.progress
+        if not progress.first_decode:
+            at = self._block.find(milestones.DECODE, start, end)
+            if at >= 0:
+                progress.see_decode(self._peek_line(at))
+        at = start
+        while not progress.first_decode and not progress.has_prefill and at >= 0:
+            at = self._block.find(milestones.PREFILL, at, end)
+            if at >= 0:
+                progress.see_prefill(self._peek_line(at))
+                at += 1
 
     def _peek_line(self, offset: int) -> int:
         return self._block_line + self._block.count(b"\n", self._counted_to, offset) + 1
