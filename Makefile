@@ -5,7 +5,7 @@ SGLANG := .sglang-cpu
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test check bench install models fix clean
+.PHONY: demo rehearse test check bench install models fix clean
 
 install: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml src/sglsweep/__init__.py
@@ -25,6 +25,10 @@ models: $(SGLANG)/.sglang-cpu-0.5.23
 demo: install models
 	$(BIN)/sglsweep sweep configs/demo-cpu.yaml --out runs/demo
 	@echo "findings: runs/demo/FINDINGS.md"
+
+# The lead case on any laptop: no GPU, no SGLang, about half a minute.
+rehearse: install
+	$(BIN)/sglsweep sweep configs/rehearsal.yaml --out runs/rehearsal
 
 test: install models
 	tools/test-packages.sh

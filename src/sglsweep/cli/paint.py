@@ -99,7 +99,9 @@ def _header(scene: Scene, paper: Paper, now: float) -> Text:
         f"{count} finished, {serving}" if count else "",
         f"goal {scene.goal}" if scene.goal else "",
     ]
-    return paper.line(_dotted(words, paper), "bold reverse")
+    line = paper.line(_dotted(words, paper), "bold reverse")
+    line.align("left", paper.width)
+    return line
 
 
 def _numbers(found: Sequence[int]) -> str:
@@ -121,8 +123,12 @@ def _footer(scene: Scene, paper: Paper) -> list[Text]:
     return [Text(), *lines]
 
 
+def _label(word: str) -> Text:
+    return Text().append(f"{word[: _LABEL - 2]:>{_LABEL - 2}}  ", style="dim")
+
+
 def _labelled(label: str, text: str, paper: Paper, style: str = "") -> Text:
-    line = Text(f"{label:>{_LABEL - 2}}  ", style="dim")
+    line = _label(label)
     line.append(flat(text, is_ascii=paper.is_ascii), style=style)
     return paper.fit(line)
 
@@ -231,7 +237,7 @@ def _bar(name: str, done: int, total: int, paper: Paper) -> Text:
     count = f" {done}/{total}"
     room = max(min(paper.width - _LABEL - len(count), 40), 0)
     full = min(room * done // total, room) if total > 0 else 0
-    line = Text(f"{name:>{_LABEL - 2}}  "[-_LABEL:], style="dim")
+    line = _label(name)
     line.append(("#" if paper.is_ascii else "█") * full, style="cyan")
     line.append(("." if paper.is_ascii else "░") * (room - full), style="dim")
     line.append(count)
@@ -246,7 +252,7 @@ def _proof(steps: Sequence[ProofStep], paper: Paper) -> Iterator[_Line]:
     asked = [s for s in steps if s.state in _STEP_STYLES]
     if not asked:
         return
-    line = Text(f"{'proof':>{_LABEL - 2}}  ", style="dim")
+    line = _label("proof")
     passed = [s for s in asked if s.state is StepState.OK]
     line.append(f"{len(passed)} passed", style="green")
     for step in reversed(asked):

@@ -15,6 +15,7 @@ from sglsweep.clock import SystemClock
 from sglsweep.config.sweep import load_sweep
 from sglsweep.foresee import step_after
 from sglsweep.journal import Journal, RunIdentity
+from sglsweep.matrix import spell
 from sglsweep.plan.strategy import Finish
 from sglsweep.prepare import prepare
 from sglsweep.sweep import Settings, Sweeping, ask_first, tell_notes
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from sglsweep.attempt import Attempt
     from sglsweep.config.sweep import Sweep
+    from sglsweep.matrix import Value
 
 
 @contextmanager
@@ -51,7 +53,7 @@ def open_sweep(
                 journal.record(source=str(path.absolute()))
                 if is_planned and sweep.resolve:
                     ground = ask_first(ground, cache=folder / "resolved")
-                with showing(_scene(sweep, journal)) as listener:
+                with showing(scene_of(sweep, journal)) as listener:
                     sweeping = Sweeping(
                         ground=ground,
                         journal=journal,
@@ -61,7 +63,7 @@ def open_sweep(
                         settings=settings or Settings(),
                     )
                     if is_planned and isinstance(listener, LiveView):
-                        listener.foresee(lambda attempt: _next_words(sweeping, attempt))
+                        listener.foresee(lambda attempt: next_words(sweeping, attempt))
                     tell_notes(sweeping)
                     yield sweeping
         finally:
@@ -91,7 +93,8 @@ def identity_of(sweep: Sweep) -> RunIdentity:
     )
 
 
-def _scene(sweep: Sweep, journal: Journal) -> Scene:
+def scene_of(sweep: Sweep, journal: Journal) -> Scene:
+    """Return what a view knows before anything happens."""
     return Scene(
         title=sweep.name,
         host=sweep.host,
@@ -101,15 +104,21 @@ def _scene(sweep: Sweep, journal: Journal) -> Scene:
     )
 
 
-def _next_words(sweeping: Sweeping, attempt: Attempt) -> str:
+def next_words(sweeping: Sweeping, attempt: Attempt) -> str:
     """Say what comes if the running attempt fails, for the view's last line."""
     step = step_after(sweeping, attempt)
     if isinstance(step, Finish):
         return f"if it fails: the end, {step.why}"
     values, before = step.cell.values, attempt.cell.values
     changed = {name: value for name, value in values.items() if before.get(name) != value}
-    said = ", ".join(f"no {n}" if v is None else f"{n}={v}" for n, v in changed.items())
+    said = ", ".join(_setting(name, value) for name, value in changed.items())
     return f"if it fails: {said or 'the same again'} ({step.why})"
+
+
+def _setting(name: str, value: Value) -> str:
+    if value is None:
+        return f"no {name}"
+    return f"{name}={value if isinstance(value, str) else spell(value)}"
 
 
 def _interrupt(_number: int, _frame: object) -> Never:
