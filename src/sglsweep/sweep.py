@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from sglsweep import report
 from sglsweep.attempt import Attempt
 from sglsweep.catalogue import limits as phase_limits
 from sglsweep.clock import stamp
+from sglsweep.conclude import nan_check
 from sglsweep.drive import finish_stopping, run_attempt, take_over
 from sglsweep.errors import HostError
 from sglsweep.events import Note
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from sglsweep.events import Listener
     from sglsweep.journal import Journal
     from sglsweep.matrix import Cell, Value
+    from sglsweep.plan.strategy import Launch as LaunchStep
     from sglsweep.plan.strategy import Strategy
     from sglsweep.prepare import Ground
 
@@ -75,7 +77,7 @@ def run_sweep(sweeping: Sweeping) -> str:
         _record(sweeping, decision)
         if isinstance(decision.step, Finish):
             return decision.step.why
-        outcome = launch_cell(sweeping, decision.step.cell, why=decision.step.why)
+        outcome = launch_step(sweeping, decision.step)
         report.write(sweeping.journal)
         lost = lost + 1 if outcome.verdict is Verdict.HOST_LOST else 0
         if lost >= _LOST_IN_A_ROW:
@@ -109,8 +111,35 @@ def next_step(sweeping: Sweeping, *, supposing: tuple[Outcome, ...] = ()) -> Dec
         budget=Budget(hours=sweep.budget.hours, attempts=sweep.budget.attempts),
         spent_hours=sum(o.timings.total_s for o in outcomes) / 3600,
         auto=_auto(ground),
+        nan_check=(lambda o: _nan_check(ground, o)) if sweep.probe.confirm_nan else None,
     )
     return decide(question)
+
+
+def _nan_check(ground: Ground, outcome: Outcome) -> Mapping[str, Value]:
+    """Return the switch of that build's NaN check; empty where its flags do not hold it."""
+    switch = nan_check(outcome.diagnosis.sglang_version)
+    table = ground.tables.get(outcome.attempt.build)
+    is_known = table is None or all(n.startswith("env.") or table.find(n) for n in switch)
+    return switch if is_known else {}
+
+
+def launch_step(sweeping: Sweeping, step: LaunchStep) -> Outcome:
+    """Launch what was decided, and measure it as far as that step is worth.
+
+    A race of many cells runs short ladders; only the winner, or the first that serves, soaks.
+    """
+    sweep = sweeping.ground.sweep
+    probe = _probe_settings(sweep)
+    has_served = any(o.verdict is Verdict.SERVING for o in sweeping.journal.history())
+    is_race = Goal.FASTEST in sweep.goal and not step.is_final
+    if is_race and probe.traffic is not None:
+        probe = replace(probe, traffic=probe.traffic.shortened())
+    if is_race or (has_served and not step.is_final):
+        probe = replace(probe, soak_s=None)
+    return launch_cell(
+        sweeping, step.cell, why=step.why, relaunch_of=step.relaunch_of, probe=probe
+    )
 
 
 def ask_first(
@@ -132,9 +161,22 @@ def ask_first(
 
 
 def launch_cell(
-    sweeping: Sweeping, cell: Cell, *, why: str, relaunch_of: int | None = None
+    sweeping: Sweeping,
+    cell: Cell,
+    *,
+    why: str,
+    relaunch_of: int | None = None,
+    probe: ProbeSettings | None = None,
 ) -> Outcome:
-    """Launch one cell and see it through."""
+    """Launch one cell and see it through.
+
+    Args:
+        sweeping: the sweep it belongs to.
+        cell: what to launch.
+        why: one plain sentence.
+        relaunch_of: the attempt that it repeats.
+        probe: what to prove and measure; None: all that the sweep asks for.
+    """
     ground = sweeping.ground
     number = sweeping.journal.next_number()
     command = command_for(ground, cell)
@@ -155,7 +197,10 @@ def launch_cell(
         keeper_dir=str(ground.workdir / "runs" / sweeping.journal.run_id / f"{number:04d}"),
         relaunch_of=relaunch_of,
     )
-    return run_attempt(site_for(sweeping), attempt, ground.facts)
+    site = site_for(sweeping)
+    if probe is not None:
+        site = replace(site, probe=probe)
+    return run_attempt(site, attempt, ground.facts)
 
 
 def command_for(

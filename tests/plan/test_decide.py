@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sglsweep.attempt import Attempt, Diagnosis, End, EndKind, Outcome
+from sglsweep.attempt import Attempt, Diagnosis, End, EndKind, Ladder, Outcome, Rung, Timings
 from sglsweep.matrix import Axis, Cell, Cells, Value
 from sglsweep.plan.decide import FRACTION, Auto, Budget, Question, decide
 from sglsweep.plan.strategy import Evidence, Finish, Launch
 from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 AXES = (Axis("attention-backend", (None, "triton")), Axis("disable-cuda-graph", (None, True)))
 CELLS = Cells(AXES, ((0, 0), (0, 1), (1, 0), (1, 1)))
@@ -142,3 +142,116 @@ def test_an_auto_fraction_starts_where_told_and_steps_after_out_of_memory() -> N
     assert isinstance(third, Launch)
     assert third.cell.get(FRACTION) == 0.85
     assert third.cell != first.cell
+
+
+A, B = {"attention-backend": None}, {"attention-backend": "triton"}
+
+
+def raced(
+    number: int, values: Mapping[str, Value], speed: float | None, *, meets: bool | None = None
+) -> Outcome:
+    """A serving attempt and the best rung of its ladder; None: not measured."""
+    served = outcome(number, dict(values), Verdict.SERVING)
+    if speed is None:
+        return served
+    rung = Rung(concurrency=8, requests=16, tokens_per_s=speed, meets_slo=meets)
+    return replace(served, ladder=Ladder(rungs=(rung,)))
+
+
+class Nothing:
+    """Wants no further launch."""
+
+    def decide(self, _: Cells, __: Sequence[Evidence]) -> Launch | Finish:
+        return Finish("every cell was launched")
+
+
+def race(*outcomes: Outcome) -> Launch | Finish:
+    asked = question(outcomes, goals=("first-serving", "fastest"))
+    return decide(replace(asked, strategy=lambda _: Nothing())).step
+
+
+def test_the_fastest_so_far_is_launched_once_more_before_it_is_called_so() -> None:
+    step = race(raced(1, A, 400.0), raced(2, B, 500.0))
+    assert isinstance(step, Launch)
+    assert step.cell == Cell(B)
+    assert step.is_final
+    assert step.relaunch_of == 2
+    assert "500 tokens/s at 8 at once, the fastest so far" in step.why
+
+
+def test_a_winner_that_was_as_fast_again_has_won_and_its_spread_is_said() -> None:
+    step = race(raced(1, A, 400.0), raced(2, B, 500.0), raced(3, B, 490.0))
+    assert step == Finish(
+        "attempt 2 is the fastest: 495 tokens/s at 8 at once in 2 launches, 2% apart,"
+        " 24% ahead of attempt 1 (400 tokens/s at 8 at once)"
+    )
+
+
+def test_a_winner_that_was_slower_again_gives_way() -> None:
+    step = race(raced(1, A, 450.0), raced(2, B, 500.0), raced(3, B, 380.0))
+    assert isinstance(step, Launch)
+    assert step.cell == Cell(A)
+    assert step.is_final
+
+
+def test_a_second_that_comes_close_is_repeated_too_and_equal_is_called_equal() -> None:
+    close = (raced(1, A, 490.0), raced(2, B, 500.0), raced(3, B, 500.0))
+    step = race(*close)
+    assert isinstance(step, Launch)
+    assert step.cell == Cell(A)
+    done = race(*close, raced(4, A, 494.0))
+    assert isinstance(done, Finish)
+    assert done.why.startswith("attempts 2 and 1 are equally fast within noise")
+
+
+def test_a_cell_that_failed_when_repeated_does_not_win() -> None:
+    step = race(raced(1, A, 400.0), raced(2, B, 500.0), outcome(3, dict(B), Verdict.CUDA_FAULT))
+    assert isinstance(step, Launch)
+    assert step.cell == Cell(A)
+
+
+def test_a_rung_beyond_the_objectives_does_not_count() -> None:
+    step = race(raced(1, A, 400.0, meets=True), raced(2, B, 500.0, meets=False))
+    assert isinstance(step, Launch)
+    assert step.cell == Cell(A)
+    nobody = race(raced(1, A, 400.0, meets=False))
+    assert nobody == Finish("no serving cell keeps the objectives of `workload: {slo: ...}`")
+
+
+def test_the_last_of_the_budget_goes_to_the_winner_not_to_another_cell() -> None:
+    asked = question([raced(1, A, 400.0), raced(2, B, 500.0)], goals=("fastest",))
+    first = decide(asked).step
+    assert isinstance(first, Launch)
+    assert not first.is_final
+    for budget in (Budget(attempts=4), Budget(hours=1.0)):
+        slow = [replace(o, timings=Timings(total_s=1200.0)) for o in asked.outcomes]
+        spent = replace(asked, outcomes=slow, budget=budget, spent_hours=2 / 3)
+        step = decide(spent).step
+        assert isinstance(step, Launch)
+        assert (step.cell, step.is_final) == (Cell(B), True)
+
+
+def confirming(*outcomes: Outcome) -> Launch | Finish:
+    asked = replace(question(outcomes), nan_check=lambda _: {"env.NAN_CHECK": 1})
+    return decide(asked).step
+
+
+def test_garbage_is_launched_once_more_with_the_nan_check_if_that_is_wanted() -> None:
+    garbage = outcome(4, dict(A), Verdict.GARBAGE_OUTPUT)
+    step = confirming(garbage)
+    assert isinstance(step, Launch)
+    assert step.cell == Cell(A).with_values({"env.NAN_CHECK": 1})
+    assert step.relaunch_of == 4
+    again = outcome(5, dict(step.cell.values), Verdict.GARBAGE_OUTPUT)
+    assert confirming(garbage, again) != step
+    unwanted = decide(question([garbage])).step
+    assert isinstance(unwanted, Launch)
+    assert unwanted.relaunch_of is None
+
+
+def test_a_wrong_answer_is_no_nan() -> None:
+    wrong = outcome(4, dict(A), Verdict.GARBAGE_OUTPUT)
+    wrong = replace(wrong, diagnosis=replace(wrong.diagnosis, cause="wrong-answer"))
+    step = confirming(wrong)
+    assert isinstance(step, Launch)
+    assert step.relaunch_of is None

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sglsweep.attempt import StepState
 from sglsweep.matrix import Cell
+from sglsweep.plan.goal import Goal
+from sglsweep.plan.race import next_heat
 from sglsweep.plan.strategy import Evidence, Finish, Launch
 from sglsweep.verdict import Verdict
 
@@ -49,6 +52,8 @@ class Question:
         strategy: makes the strategy for a goal.
         launch_key: what makes two cells the same launch.
         spent_hours: hours of attempts so far, over all sessions of the run.
+        nan_check: the settings that make an attempt's SGLang say where a NaN comes from; empty
+            where it has none. None: nobody wants suspicions confirmed.
     """
 
     cells: Cells
@@ -60,6 +65,7 @@ class Question:
     budget: Budget = field(default_factory=Budget)
     spent_hours: float = 0.0
     auto: Auto | None = None
+    nan_check: Callable[[Outcome], Mapping[str, Value]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +85,12 @@ def decide(question: Question) -> Decision:
     over = _budget_spent(question)
     if over:
         return Decision(step=Finish(over), equal={})
-    first = _included(question) or _memory_step(question)
+    first = (
+        _last_heat(question)
+        or _nan_step(question)
+        or _included(question)
+        or _memory_step(question)
+    )
     if first:
         return Decision(step=first, equal={})
     return _by_goal(question)
@@ -130,6 +141,55 @@ def _tried(question: Question) -> dict[str, Outcome]:
     }
 
 
+def _last_heat(question: Question) -> Launch | None:
+    """Return the race's next launch where the budget holds little more than that."""
+    if Goal.FASTEST not in question.goals or not _is_nearly_spent(question):
+        return None
+    step = next_heat(question.outcomes)
+    return step if isinstance(step, Launch) else None
+
+
+_HEATS = 2
+"""Launches that the end of a race takes: the winner again, and a second that came close."""
+
+
+def _is_nearly_spent(question: Question) -> bool:
+    budget, took = question.budget, [o.timings.total_s / 3600 for o in question.outcomes]
+    if budget.attempts is not None and budget.attempts - len(took) <= _HEATS:
+        return True
+    left = None if budget.hours is None else budget.hours - question.spent_hours
+    return left is not None and left <= _HEATS * max(took, default=0.0)
+
+
+def _nan_step(question: Question) -> Launch | None:
+    """After garbage, if that is wanted: the same cell once with SGLang's own NaN check."""
+    last = next((o for o in reversed(question.outcomes) if o.verdict.is_evidence), None)
+    if question.nan_check is None or last is None or not _looks_like_nan(last):
+        return None
+    changes = question.nan_check(last)
+    if not changes or last.attempt.relaunch_of is not None:
+        return None
+    cell = last.attempt.cell.with_values(dict(changes))
+    if any(o.attempt.cell.key == cell.key for o in question.outcomes):
+        return None
+    number, names = last.attempt.number, ", ".join(changes)
+    return Launch(
+        cell,
+        f"attempt {number} again with {names}: does its output come from a NaN, and where",
+        relaunch_of=number,
+    )
+
+
+def _looks_like_nan(outcome: Outcome) -> bool:
+    """Tell whether answers were garbage, or so odd that nothing is proven."""
+    if outcome.verdict is Verdict.GARBAGE_OUTPUT:
+        return outcome.diagnosis.cause != "wrong-answer"
+    proof = outcome.proof
+    if proof is None or proof.holds or proof.first_failure is not None:
+        return False
+    return any(s.state is StepState.SUSPECT for s in proof.steps)
+
+
 def _included(question: Question) -> Launch | None:
     launched = {o.attempt.cell.key for o in question.outcomes if o.verdict.is_evidence}
     for place, cell in enumerate(question.includes, start=1):
@@ -172,6 +232,8 @@ def _by_strategy(question: Question, goals: Sequence[str]) -> Decision:
     reasons: list[str] = []
     for goal in goals:
         step = _ask(question, question.strategy(goal), equal)
+        if isinstance(step, Finish) and goal == Goal.FASTEST:
+            step = next_heat(question.outcomes)
         if isinstance(step, Launch):
             return Decision(step=step, equal=equal)
         reasons.append(step.why)

@@ -32,10 +32,17 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Launch this cell next, because."""
+    """Launch this cell next, because.
+
+    Attributes:
+        is_final: it is launched again to be measured in full, before it is called the winner.
+        relaunch_of: the attempt that it repeats, with or without a change.
+    """
 
     cell: Cell
     why: str
+    is_final: bool = False
+    relaunch_of: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

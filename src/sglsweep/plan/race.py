@@ -1,0 +1,123 @@
+"""Goal fastest: which of the serving cells is it, by their ladders.
+
+Every serving cell runs a short ladder. The fastest is launched once more and measured in full
+before it is called the winner; so is a second one that comes close, since two launches of one
+cell differ by some percent. What is equal within that noise is called equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sglsweep.plan.strategy import Finish, Launch
+from sglsweep.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sglsweep.attempt import Outcome, Rung
+
+NOISE = 0.05
+"""Speeds this close are equal unless two launches of one cell differ by more."""
+_LAUNCHES = 2
+"""Launches of a cell before its speed is believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Runner:
+    """One launch command and its attempts that served, in order; the first ran the heat."""
+
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def number(self) -> int:
+        return self.outcomes[0].attempt.number
+
+    @property
+    def heat(self) -> Rung | None:
+        """The best rung of the first ladder; None where none keeps the objectives."""
+        ladder = self.outcomes[0].ladder
+        return None if ladder is None else ladder.best
+
+    @property
+    def speeds(self) -> list[float]:
+        """The speed of each launch at the concurrency that was best in the heat."""
+        best = self.heat
+        if best is None:
+            return []
+        rungs = [r for o in self.outcomes if o.ladder is not None for r in o.ladder.rungs]
+        return [r.tokens_per_s for r in rungs if r.concurrency == best.concurrency]
+
+    @property
+    def speed(self) -> float:
+        speeds = self.speeds
+        return sum(speeds) / len(speeds) if speeds else 0.0
+
+    @property
+    def spread(self) -> float:
+        """How far its launches lie apart, as a share."""
+        speeds = self.speeds
+        return (max(speeds) - min(speeds)) / max(speeds) if len(speeds) > 1 else 0.0
+
+
+def next_heat(outcomes: Sequence[Outcome]) -> Launch | Finish:
+    """Return what is still to be measured, or who won and by how much."""
+    runners = _runners(outcomes)
+    if not runners:
+        return Finish("nothing serves, so nothing is the fastest")
+    ranked = sorted(runners, key=lambda r: (-r.speed, r.number))
+    leader, second = ranked[0], ranked[1] if len(ranked) > 1 else None
+    if leader.heat is None:
+        return Finish("no serving cell keeps the objectives of `workload: {slo: ...}`")
+    if len(leader.outcomes) < _LAUNCHES:
+        return _again(leader, f"{_said(leader)}, the fastest so far: once more, before it is so")
+    if second is None:
+        return Finish(f"attempt {leader.number} is the fastest: {_said(leader)}, none to compare")
+    if _is_equal(leader, second) and len(second.outcomes) < _LAUNCHES:
+        return _again(second, f"{_said(second)}, equal to attempt {leader.number} so far: again")
+    return Finish(_result(leader, second))
+
+
+def _runners(outcomes: Sequence[Outcome]) -> list[_Runner]:
+    """Return launches that served and were measured, and never failed when repeated."""
+    by_launch: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.verdict.is_evidence:
+            by_launch.setdefault(outcome.attempt.launch_key, []).append(outcome)
+    return [
+        _Runner(tuple(o for o in same if o.ladder is not None))
+        for same in by_launch.values()
+        if all(o.verdict is Verdict.SERVING for o in same)
+        and any(o.ladder is not None for o in same)
+    ]
+
+
+def _again(runner: _Runner, why: str) -> Launch:
+    cell = runner.outcomes[0].attempt.cell
+    said = f"attempt {runner.number}: {why}"
+    return Launch(cell, said, is_final=True, relaunch_of=runner.number)
+
+
+def _said(runner: _Runner) -> str:
+    at = f" at {runner.heat.concurrency} at once" if runner.heat else ""
+    launches = f" in {len(runner.speeds)} launches" if len(runner.speeds) > 1 else ""
+    apart = f", {runner.spread:.0%} apart" if len(runner.speeds) > 1 else ""
+    return f"{runner.speed:,.0f} tokens/s{at}{launches}{apart}"
+
+
+def _is_equal(leader: _Runner, second: _Runner) -> bool:
+    noise = max(NOISE, leader.spread, second.spread)
+    return second.speed >= (1 - noise) * leader.speed
+
+
+def _result(leader: _Runner, second: _Runner) -> str:
+    if _is_equal(leader, second):
+        return (
+            f"attempts {leader.number} and {second.number} are equally fast within noise:"
+            f" {_said(leader)}; {_said(second)}"
+        )
+    ahead = leader.speed / second.speed - 1 if second.speed else None
+    by = "no other keeps the objectives" if ahead is None else f"{ahead:.0%} ahead of"
+    than = "" if ahead is None else f" attempt {second.number} ({_said(second)})"
+    return f"attempt {leader.number} is the fastest: {_said(leader)}, {by}{than}"
