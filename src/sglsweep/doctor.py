@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 from sglsweep import launch
 from sglsweep.config.hosts import DEFAULT_PORT, HostConfig
 from sglsweep.errors import ConfigError, HostError
+from sglsweep.flags import canonical
 from sglsweep.prepare import keeper_python, open_host, probe_facts, probe_flags, workdir_of
 from sglsweep.probe.builds import judge_build, judge_model
 from sglsweep.probe.checks import Check, Level, Wants, ok, problem, warning
+from sglsweep.probe.gpus import judge_fit
 from sglsweep.probe.machine import judge_machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import PurePosixPath
 
+    from sglsweep.config.sweep import Sweep
     from sglsweep.hosts.base import Host
 
 
@@ -39,6 +42,7 @@ class Patient:
         pythons: build -> its interpreter; empty where nothing is known of builds.
         has_standins: some build is a rehearsal, which needs neither GPU nor model.
         port: None = the host's.
+        ranks: cards that the smallest launch takes; None = not known.
     """
 
     config: HostConfig
@@ -46,6 +50,7 @@ class Patient:
     models: tuple[ModelWanted, ...] = ()
     has_standins: bool = False
     port: int | None = None
+    ranks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,19 @@ def examine(patient: Patient) -> Iterator[Check]:
         yield from _examined(patient, host)
     finally:
         host.close()
+
+
+def ranks_of(sweep: Sweep) -> int:
+    """Return how many cards of one machine the smallest launch of a sweep takes."""
+    found = {"tp-size": 1, "pp-size": 1, "nnodes": 1}
+    for name, value in sweep.launch.flags.items():
+        if canonical(name) in found and isinstance(value, int):
+            found[canonical(name)] = value
+    for axis in sweep.axes:
+        numbers = [value for value in axis.values if isinstance(value, int)]
+        if canonical(axis.name) in found and numbers:
+            found[canonical(axis.name)] = min(numbers)
+    return max(found["tp-size"] * found["pp-size"] // max(found["nnodes"], 1), 1)
 
 
 def is_usable(checks: list[Check]) -> bool:
@@ -94,12 +112,13 @@ def _examined(patient: Patient, host: Host) -> Iterator[Check]:
     wants = Wants(
         gpus=patient.config.gpus,
         needs_gpu=_needs_gpu(patient, facts),
+        ranks=patient.ranks,
         workdir=str(room.workdir),
     )
     yield from judge_machine(facts, wants)
     yield from builds
     for model in patient.models:
-        yield _model(room, model)
+        yield from _model(room, model, facts, wants)
     yield _leftovers(room)
 
 
@@ -139,12 +158,16 @@ def _needs_gpu(patient: Patient, facts: Mapping[str, Any]) -> bool:
     return any(name not in builds or builds[name].get("torch_cuda") for name in patient.pythons)
 
 
-def _model(room: _Room, model: ModelWanted) -> Check:
+def _model(
+    room: _Room, model: ModelWanted, facts: Mapping[str, Any], wants: Wants
+) -> Iterator[Check]:
     words = ["--model", model.target]
     words += ["--revision", model.revision] if model.revision else []
     said: dict[str, Any] = probe_facts(room.host, room.python, words)
     error = str((said.get("errors") or {}).get("model") or "")
-    return judge_model(model.name, said.get("model"), is_offline=model.offline, error=error)
+    known = said.get("model")
+    yield judge_model(model.name, known, is_offline=model.offline, error=error)
+    yield from judge_fit(model.name, known, facts, wants)
 
 
 def _leftovers(room: _Room) -> Check:

@@ -9,6 +9,7 @@ import pytest
 from sglsweep.onhost.facts import belonging
 from sglsweep.probe.builds import judge_build, judge_model
 from sglsweep.probe.checks import Check, Level, Wants
+from sglsweep.probe.gpus import judge_fit
 from sglsweep.probe.machine import judge_machine
 
 ID = "0123456789abcdef" * 4
@@ -161,6 +162,24 @@ def test_cards_that_the_host_may_not_use_are_not_judged() -> None:
     wants = Wants(gpus=(0, 1, 2), workdir="/root/.sglsweep")
     found = judge_machine(facts(gpu_processes=[holding()]), wants)
     assert all(c.level is Level.OK for c in found)
+
+
+def test_more_ranks_than_cards_are_a_problem() -> None:
+    wrong = [
+        c
+        for c in judge_machine(facts(), Wants(workdir="/root/.sglsweep", ranks=16))
+        if c.next_step
+    ]
+    assert [c.said for c in wrong] == ["16 are needed (tp x pp), 8 may be used"]
+
+
+def test_weights_that_cannot_fit_the_cards_of_a_launch_are_a_problem() -> None:
+    known = {"bytes": 450 * GIB}
+    assert list(judge_fit("m", known, facts(), Wants(ranks=8))) == []
+    (found,) = judge_fit("m", known, facts(), Wants(ranks=4))
+    assert (found.level, found.said) == (
+        Level.PROBLEM, "450 GiB of weights for 382 GiB on 4 cards",
+    )  # fmt: skip
 
 
 CGROUPS = [

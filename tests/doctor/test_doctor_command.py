@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sglsweep.config.sweep import load_sweep
+from sglsweep.doctor import ranks_of
 from small_sweeps import small_sweep
 from sshd import running_sshd
 
@@ -87,6 +89,17 @@ def test_an_unknown_host_key_is_the_whole_answer(tmp_path: Path) -> None:
         _, checks = doctor("gpu-01", cwd=tmp_path, env={"HOME": str(tmp_path)})
         assert checks["link"]["level"] == "ok"
         assert "leftovers" in checks
+
+
+def test_the_smallest_launch_of_a_sweep_decides_how_many_cards_it_takes(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.yaml"
+    head = (
+        "name: x\nmodel: made/up\nhost: local\nlaunch: {flags: {tp: 8, pp-size: 2, nnodes: 2}}\n"
+    )
+    path.write_text(f"{head}matrix: {{attention-backend: [triton]}}\n")
+    assert ranks_of(load_sweep(path)) == 8
+    path.write_text(f"{head}matrix: {{tp-size: [4, 8]}}\n")
+    assert ranks_of(load_sweep(path)) == 4
 
 
 @pytest.mark.parametrize("word", ["nowhere", "missing.yaml"])

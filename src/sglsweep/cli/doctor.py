@@ -71,7 +71,7 @@ def _of_sweep(path: Path, patient: Patient) -> Patient:
     from dataclasses import replace
 
     from sglsweep.config.sweep import load_sweep
-    from sglsweep.doctor import ModelWanted
+    from sglsweep.doctor import ModelWanted, ranks_of
     from sglsweep.prepare import interpreters, refuse_unsupported
 
     sweep = load_sweep(path)
@@ -87,6 +87,7 @@ def _of_sweep(path: Path, patient: Patient) -> Patient:
         models=tuple(models) if pythons else (),
         has_standins=any(build.rehearsal is not None for build in sweep.builds.values()),
         port=sweep.port,
+        ranks=ranks_of(sweep) if pythons else None,
     )
 
 

@@ -92,11 +92,12 @@ def _header(scene: Scene, paper: Paper, now: float) -> Text:
     serving = (
         f"{_numbers(found)} serve{'s' if len(found) == 1 else ''}" if found else "none serves"
     )
-    count = len(scene.outcomes)
+    count = f"{len(scene.outcomes)} finished" if scene.outcomes else ""
+    limit = f" of at most {scene.most}" if scene.most is not None else ""
     words = [
         f"sglsweep {scene.title} on {scene.host}",
         span(max(now - scene.began_at, 0.0)),
-        f"{count} finished, {serving}" if count else "",
+        f"{count}{limit}, {serving}" if count else "",
         f"goal {scene.goal}" if scene.goal else "",
     ]
     line = paper.line(_dotted(words, paper), "bold reverse")

@@ -22,6 +22,7 @@ class Scene:
     """Everything on the screen; times are seconds on one clock.
 
     Attributes:
+        most: attempts at most, of the budget; None = no limit.
         outcomes: finished attempts of the run, earlier sessions' too, by number.
         told_at: when `progress` was told, for what grows while nothing is told.
         ending: what the running attempt came to, while it is being ended.
@@ -31,6 +32,7 @@ class Scene:
     title: str
     host: str
     goal: str = ""
+    most: int | None = None
     began_at: float = 0.0
     outcomes: list[Outcome] = field(default_factory=list)
     attempt: Attempt | None = None

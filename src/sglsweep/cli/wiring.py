@@ -99,6 +99,7 @@ def scene_of(sweep: Sweep, journal: Journal) -> Scene:
         title=sweep.name,
         host=sweep.host,
         goal=", ".join(map(str, sweep.goal)),
+        most=sweep.budget.attempts,
         began_at=time.time(),
         outcomes=list(journal.history()),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeGuard
 
 from sglsweep.probe import holders
-from sglsweep.probe.checks import Check, ok, problem, warning
+from sglsweep.probe.checks import GIB, Check, ok, problem, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # A card that nobody uses holds some hundred MiB of the driver's own at most.
 _HELD_MIB = 600
 _HOT_C = 85
+# Above this share nothing is left for the KV cache, activations and graphs.
+_MOST_WEIGHTS = 0.95
 
 
 def judge_gpus(facts: Facts, wants: Wants) -> Iterator[Check]:
@@ -33,16 +35,38 @@ def judge_gpus(facts: Facts, wants: Wants) -> Iterator[Check]:
         else:
             yield ok("gpus", f"{words}, and none is needed")
         return
-    used = [g for g in gpus if wants.gpus is None or g.get("index") in wants.gpus]
+    used = usable(gpus, wants)
     missing = sorted(set(wants.gpus or ()) - {g.get("index") for g in gpus})
     if missing:
         said = f"{len(gpus)} GPUs, but hosts.yaml names {', '.join(map(str, missing))}"
         yield problem("gpus", said, "Correct `gpus:` in hosts.yaml.")
+    if wants.ranks is not None and wants.ranks > len(used):
+        said = f"{wants.ranks} are needed (tp x pp), {len(used)} may be used"
+        yield problem("gpus", said, "Lower `tp` in the sweep, or name more `gpus:` in hosts.yaml.")
     yield _alike(used)
     for gpu in used:
         yield from _card(gpu)
     yield from _held(facts, used)
     yield from _xids(facts)
+
+
+def usable(gpus: Sequence[Facts], wants: Wants) -> list[Facts]:
+    """Return the cards that a sweep may use."""
+    return [g for g in gpus if wants.gpus is None or g.get("index") in wants.gpus]
+
+
+def judge_fit(name: str, model: Facts | None, facts: Facts, wants: Wants) -> Iterator[Check]:
+    """Judge whether a model's weights can fit at all into the cards of one launch."""
+    sizes = [g.get("memory_total_mib") for g in usable(facts.get("gpus") or (), wants)]
+    known = sorted((size for size in sizes if isinstance(size, int)), reverse=True)[: wants.ranks]
+    weights = (model or {}).get("bytes")
+    if not known or not isinstance(weights, int):
+        return
+    room = sum(known) << 20
+    if weights > room * _MOST_WEIGHTS:
+        said = f"{weights / GIB:.0f} GiB of weights for {room / GIB:.0f} GiB on {len(known)} cards"
+        step = "Use more cards, or a model with smaller weights (FP8, NVFP4, AWQ)."
+        yield problem(f"model {name}", said, step)
 
 
 def _alike(gpus: Sequence[Facts]) -> Check:
