@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from sglsweep import report
 from sglsweep.errors import ConfigError, HostError
+from sglsweep.events import Note
 from sglsweep.expand.scope import Scope
 from sglsweep.matrix import Cell
 from sglsweep.plan import bisect
 from sglsweep.plan.bisect import Culprit
 from sglsweep.plan.decide import evidence_of
+from sglsweep.retriage import retriage_run
 from sglsweep.sweep import command_for, launch_cell
 from sglsweep.verdict import Verdict
 
@@ -68,6 +70,7 @@ def run_bisection(sweeping: Sweeping, search: Search) -> Bisection | None:
         ConfigError: the attempts cannot be compared.
         HostError: the host was lost several times in a row.
     """
+    _renew(sweeping)
     launched: list[int] = []
     lost = 0
     while True:
@@ -93,6 +96,15 @@ def run_bisection(sweeping: Sweeping, search: Search) -> Bisection | None:
                 f"{sweeping.ground.host.name}: lost {lost} attempts in a row",
                 next_step="Look after the machine, then run the same command again.",
             )
+
+
+def _renew(sweeping: Sweeping) -> None:
+    """Judge older attempts by today's catalogue: causes of two editions do not compare."""
+    journal, catalogue = sweeping.journal, sweeping.catalogue
+    if all(o.diagnosis.catalogue == catalogue.version for o in journal.history()):
+        return
+    for change in retriage_run(journal, catalogue):
+        sweeping.listener.tell(Note(text=f"by today's catalogue: {change}"))
 
 
 def case_of(search: Search, outcomes: Sequence[Outcome]) -> bisect.Case | None:

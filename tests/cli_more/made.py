@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sglsweep import catalogue
 from sglsweep.attempt import Attempt, Diagnosis, End, EndKind, Outcome
+from sglsweep.cli.wiring import identity_of
+from sglsweep.config.sweep import load_sweep
 from sglsweep.journal import Journal, RunIdentity
 from sglsweep.matrix import Cell
 from sglsweep.triage.diagnose import diagnose
@@ -59,6 +61,7 @@ def outcome(  # noqa: PLR0913 - one word for each thing that a test cares about
             cause=cause or verdict.value,
             evidence="" if verdict is Verdict.SERVING else "RuntimeError: made up",
             sglang_version="0.5.9",
+            catalogue=catalogue.load().version,
         ),
         ended_at="2026-11-29T01:12:03Z",
         facts=facts or {},
@@ -70,17 +73,27 @@ def with_log(one: Outcome, log: bytes) -> Outcome:
     return replace(one, diagnosis=diagnose(log, catalogue.load()))
 
 
-def make_run(folder: Path, *outcomes: Outcome, logs: Mapping[int, bytes] | None = None) -> Path:
-    """Write a run and return its folder."""
-    identity = RunIdentity(
-        name="made",
-        model="org/model",
-        launch={},
-        sweep_text="name: made\n",
-        host="gpu-host-07",
-        catalogue="",
+def make_run(
+    folder: Path,
+    *outcomes: Outcome,
+    logs: Mapping[int, bytes] | None = None,
+    sweep: Path | None = None,
+) -> Path:
+    """Write a run, of a sweep if one is given, and return its folder."""
+    identity = (
+        identity_of(load_sweep(sweep))
+        if sweep
+        else RunIdentity(
+            name="made",
+            model="org/model",
+            launch={},
+            sweep_text="name: made\n",
+            host="gpu-host-07",
+            catalogue="",
+        )
     )
     with Journal.create_or_resume(folder / "run", identity) as journal:
+        journal.record(source=str(sweep))
         for one in outcomes:
             journal.open(one.attempt, one.facts)
             journal.append_log(one.attempt.number, (logs or {}).get(one.attempt.number, b""))

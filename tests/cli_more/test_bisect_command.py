@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from cli_more.made import make_run, outcome
+from sglsweep.matrix import Cell, Value
+from sglsweep.verdict import Phase, Verdict
 from small_sweeps import Folder, small_sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-GRAPHS = ("--set", "attention-backend=triton", "--set", "disable-cuda-graph=false")
-SERVES = ("--set", "attention-backend=triton", "--set", "disable-cuda-graph")
-NAN = ("--set", "attention-backend=flashinfer", "--set", "disable-cuda-graph=false")
+    from sglsweep.attempt import Outcome
+
+Values = Mapping[str, Value]
+
+GRAPHS: Values = {"attention-backend": "triton", "disable-cuda-graph": False}
+SERVES: Values = {"attention-backend": "triton", "disable-cuda-graph": True}
 
 
-def begin(path: Path, *cells: tuple[str, ...]) -> Folder:
-    """Launch single cells by hand."""
+def begin(path: Path, *outcomes: Outcome) -> Folder:
+    """Return a sweep whose run holds these attempts."""
     folder = small_sweep(path)
-    for cell in cells:
-        folder.call("attempt", str(path / "sweep.yaml"), *cell, "--out", str(folder.run))
+    make_run(path, *outcomes, sweep=path / "sweep.yaml")
     return folder
+
+
+def oom(number: int, more: Values | None = None) -> Outcome:
+    return outcome(
+        number,
+        Verdict.OOM,
+        phase=Phase.GRAPH_CAPTURE,
+        cause="oom-graph-capture",
+        cell=Cell({**GRAPHS, **(more or {})}),
+        argv=("one",),
+    )
+
+
+def serves(number: int) -> Outcome:
+    return outcome(number, cell=Cell(SERVES), argv=("two",))
 
 
 def run_facts(folder: Folder) -> dict[str, Any]:
@@ -29,7 +50,7 @@ def run_facts(folder: Folder) -> dict[str, Any]:
 
 
 def test_two_attempts_that_differ_in_one_flag_name_it_without_a_launch(tmp_path: Path) -> None:
-    folder = begin(tmp_path, GRAPHS, SERVES)
+    folder = begin(tmp_path, oom(1), serves(2))
     done = folder.call("bisect", str(folder.run), "1", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
@@ -41,26 +62,25 @@ def test_two_attempts_that_differ_in_one_flag_name_it_without_a_launch(tmp_path:
 
 
 def test_what_is_not_known_is_launched_until_the_flag_is_named(tmp_path: Path) -> None:
-    folder = begin(tmp_path, NAN, SERVES)
+    folder = begin(tmp_path, oom(1, {"max-running-requests": 8}), serves(2))
     shown = folder.call("bisect", str(folder.run), "1", "--dry-run")
     assert shown.returncode == 1, shown.stderr
     assert "next launch: " in shown.stdout
     assert len(folder.records()) == 2
     done = folder.call("bisect", str(folder.run), "1")
     assert done.returncode == 0, done.stderr
-    assert "attention-backend" in done.stdout
-    assert "makes the difference" in done.stdout
+    assert "disable-cuda-graph=false makes the difference: 2 serves, 3 fails" in done.stdout
     launched = [r["attempt"] for n, r in folder.records().items() if n > 2]
-    assert launched
-    assert all(attempt["why"].startswith("bisect: ") for attempt in launched)
-    assert "attention-backend" in (folder.run / "FINDINGS.md").read_text()
+    assert [a["cell"].get("max-running-requests") for a in launched] == [None]
+    assert launched[0]["why"].startswith("bisect: attempt 2, which serves, with")
+    assert "bisect: attempt 2" in (folder.run / "FINDINGS.md").read_text()
     assert folder.processes() == []
 
 
 def test_without_a_serving_attempt_nothing_is_named_and_nothing_is_launched(
     tmp_path: Path,
 ) -> None:
-    folder = begin(tmp_path, GRAPHS)
+    folder = begin(tmp_path, oom(1))
     done = folder.call("bisect", str(folder.run), "1")
     assert done.returncode == 1
     assert "no serving attempt to compare with" in done.stdout

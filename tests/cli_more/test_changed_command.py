@@ -131,13 +131,8 @@ def test_a_package_of_every_traceback_is_not_named_by_it() -> None:
 
 def test_today_is_asked_of_the_host_itself(tmp_path: Path) -> None:
     folder = small_sweep(tmp_path)
-    words = ("--set", "attention-backend=triton", "--set", "disable-cuda-graph")
-    made = folder.call("attempt", str(tmp_path / "sweep.yaml"), *words, "--out", str(folder.run))
-    assert made.returncode == 0, made.stderr
-    record = folder.run / "attempts" / "0001" / "attempt.json"
-    stored = json.loads(record.read_text())
-    stored["facts"]["kernel"] = "2.6.32"
-    record.write_text(json.dumps(stored))
-    done = folder.call("changed", str(folder.run))
+    run = make_run(tmp_path, outcome(1, facts=WAS), sweep=tmp_path / "sweep.yaml")
+    done = folder.call("changed", str(run))
     assert done.returncode == 0, done.stderr
-    assert "was 2.6.32" in done.stdout
+    assert "the kernel is " in done.stdout
+    assert "was 6.8.0-51" in done.stdout
