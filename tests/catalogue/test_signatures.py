@@ -21,9 +21,7 @@ BY_ENGINE = {"serving", "graph-capture-ok", "killed-sigterm", "exit-status", "ar
 """Causes that the engine gives without a signature."""
 SILENT = {f"silent-{phase.value}" for phase in Phase}
 NARROWER = [
-    s
-    for s in ENTRIES
-    if s.id == "import-ignored-then-needed" or not (s.literals or s.pattern)
+    s for s in ENTRIES if s.id == "import-ignored-then-needed" or not (s.literals or s.pattern)
 ]
 """Entries that match no line by themselves: another one becomes them."""
 HOSTILE = (
