@@ -97,7 +97,7 @@ class Wish:
     Attributes:
         is_dry: look only.
         running: end attempts too whose keeper lives.
-        only: beginning of the markers that are meant; "" = all. Folders are not asked for it.
+        only: beginning of the markers that are meant; "" = all.
         older_than_s: remove folders of attempts that ended so long ago; None = none.
     """
 
@@ -220,7 +220,7 @@ def _old_folders(
 ) -> Iterator[Removed]:
     if wish.older_than_s is None:
         return
-    words = [str(root), "--older-than", str(wish.older_than_s)]
+    words = [str(root), "--older-than", str(wish.older_than_s), "--only", wish.only]
     words += [word for directory in kept for word in ("--keep", directory)]
     words += [] if wish.is_dry else ["--remove"]
     program = (resources.files("sglsweep.onhost") / "folders.py").read_bytes()

@@ -43,6 +43,7 @@ class Patient:
         has_standins: some build is a rehearsal, which needs neither GPU nor model.
         port: None = the host's.
         ranks: cards that the smallest launch takes; None = not known.
+        hub: the launch's Hugging Face cache; None = the login's.
     """
 
     config: HostConfig
@@ -51,6 +52,7 @@ class Patient:
     has_standins: bool = False
     port: int | None = None
     ranks: int | None = None
+    hub: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,14 @@ def ranks_of(sweep: Sweep) -> int:
         if canonical(axis.name) in found and numbers:
             found[canonical(axis.name)] = min(numbers)
     return max(found["tp-size"] * found["pp-size"] // max(found["nnodes"], 1), 1)
+
+
+def hub_of(sweep: Sweep) -> str | None:
+    """Return the Hugging Face cache that the sweep's launches use; None = the login's."""
+    env = sweep.launch.env
+    home = str(env.get("HF_HOME") or "")
+    hub = str(env.get("HF_HUB_CACHE") or (f"{home}/hub" if home else ""))
+    return hub if hub and "${" not in hub else None
 
 
 def is_usable(checks: list[Check]) -> bool:
@@ -118,16 +128,22 @@ def _examined(patient: Patient, host: Host) -> Iterator[Check]:
     yield from judge_machine(facts, wants)
     yield from builds
     for model in patient.models:
-        yield from _model(room, model, facts, wants)
+        said = _looked_at(room, patient, model)
+        yield from _model(model, said)
+        yield from judge_fit(model.name, said.get("model"), facts, wants)
     yield _leftovers(room)
 
 
 def _facts(room: _Room, patient: Patient) -> dict[str, Any]:
     port = patient.port or patient.config.port or DEFAULT_PORT
-    words = ["--path", str(room.workdir), "--port", str(port)]
+    words = [*_hub(patient), "--path", str(room.workdir), "--port", str(port)]
     for python in list(patient.pythons.values())[:1]:
         words += ["--python", python]
     return probe_facts(room.host, room.python, words)
+
+
+def _hub(patient: Patient) -> list[str]:
+    return ["--hub", patient.hub] if patient.hub else []
 
 
 def _builds(room: _Room, patient: Patient, facts: dict[str, Any]) -> Iterator[Check]:
@@ -150,24 +166,23 @@ def _builds(room: _Room, patient: Patient, facts: dict[str, Any]) -> Iterator[Ch
         yield warning("builds", "no SGLang was looked for", step)
 
 
-def _needs_gpu(patient: Patient, facts: Mapping[str, Any]) -> bool:
-    """Tell whether a build is made for GPUs; one that cannot be asked is taken to be."""
+def _needs_gpu(patient: Patient, facts: Mapping[str, Any]) -> bool | None:
+    """Tell whether a build is made for GPUs, one that cannot be asked too; None: no build."""
     if not patient.pythons:
-        return not patient.has_standins
+        return False if patient.has_standins else None
     builds = facts["builds"]
     return any(name not in builds or builds[name].get("torch_cuda") for name in patient.pythons)
 
 
-def _model(
-    room: _Room, model: ModelWanted, facts: Mapping[str, Any], wants: Wants
-) -> Iterator[Check]:
-    words = ["--model", model.target]
+def _looked_at(room: _Room, patient: Patient, model: ModelWanted) -> dict[str, Any]:
+    words = [*_hub(patient), "--model", model.target]
     words += ["--revision", model.revision] if model.revision else []
-    said: dict[str, Any] = probe_facts(room.host, room.python, words)
+    return probe_facts(room.host, room.python, words)
+
+
+def _model(model: ModelWanted, said: Mapping[str, Any]) -> Iterator[Check]:
     error = str((said.get("errors") or {}).get("model") or "")
-    known = said.get("model")
-    yield judge_model(model.name, known, is_offline=model.offline, error=error)
-    yield from judge_fit(model.name, known, facts, wants)
+    yield judge_model(model.name, said.get("model"), is_offline=model.offline, error=error)
 
 
 def _leftovers(room: _Room) -> Check:

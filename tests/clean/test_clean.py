@@ -119,16 +119,19 @@ def test_another_user_s_process_is_never_ended() -> None:
 def test_old_folders_go_only_when_asked_and_only_if_nothing_lives_there(
     tmp_path: Path, attempts: Attempts
 ) -> None:
-    old, young, running = served(attempts), served(attempts), served(attempts)
+    mine = f"test-{uuid.uuid4()}"
+    old, young, running = (served(attempts, f"{mine}-{n}") for n in (1, 2, 3))
     for started in (old, young):
         started.launched.stop(is_ready=False)
     for started in (old, running):
         for name in ("state.json", "log", "spec.json"):
             os.utime(started.folder / name, (1.0, 1.0))
-    assert cleaned(tmp_path, Wish(only=old.marker)).removed == ()
-    dry = cleaned(tmp_path, Wish(is_dry=True, only=old.marker, older_than_s=86400.0))
+    assert cleaned(tmp_path, Wish(only=mine)).removed == ()
+    other = cleaned(tmp_path, Wish(is_dry=True, only=young.marker, older_than_s=86400.0))
+    assert other.removed == ()
+    dry = cleaned(tmp_path, Wish(is_dry=True, only=mine, older_than_s=86400.0))
     assert [(r.directory, r.is_gone) for r in dry.removed] == [(str(old.folder), False)]
-    said = cleaned(tmp_path, Wish(only=old.marker, older_than_s=86400.0))
+    said = cleaned(tmp_path, Wish(only=mine, older_than_s=86400.0))
     assert [(r.directory, r.is_gone) for r in said.removed] == [(str(old.folder), True)]
     assert young.folder.exists()
     assert running.folder.exists()

@@ -164,6 +164,14 @@ def test_cards_that_the_host_may_not_use_are_not_judged() -> None:
     assert all(c.level is Level.OK for c in found)
 
 
+@pytest.mark.parametrize(
+    ("needs", "level"), [(True, Level.PROBLEM), (False, Level.OK), (None, Level.WARNING)]
+)
+def test_no_card_is_as_bad_as_the_build_needs_one(*, needs: bool | None, level: Level) -> None:
+    found = judge_machine(facts(gpus=[]), Wants(needs_gpu=needs, workdir="/root/.sglsweep"))
+    assert [c.level for c in found if c.name == "gpus"] == [level]
+
+
 def test_more_ranks_than_cards_are_a_problem() -> None:
     wrong = [
         c

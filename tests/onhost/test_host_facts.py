@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -138,7 +139,7 @@ def test_a_model_in_the_cache_is_found_by_its_id(tmp_path: Path) -> None:
     (cache / "blobs" / "dead.incomplete").write_bytes(b"1")
     (snapshot / "model.safetensors").symlink_to(cache / "blobs" / "beef")
     (snapshot / "gone.safetensors").symlink_to(cache / "blobs" / "no")
-    said = _ask("--model", "org/name", env={"HF_HUB_CACHE": str(tmp_path)})["model"]
+    said = _ask("--model", "org/name", "--hub", str(tmp_path))["model"]
     assert (said["commit"], said["incomplete"], said["bytes"]) == ("abc123", 1, 4)
     assert {file["name"]: file["size"] for file in said["files"]} == {
         "model.safetensors": 4,
@@ -163,3 +164,12 @@ def test_secrets_of_the_environment_are_not_told() -> None:
     said = _ask(env={"NCCL_DEBUG": "INFO", "SGLANG_API_KEY": "sesame", "HF_TOKEN": "sesame"})
     assert said["environment"]["NCCL_DEBUG"] == "INFO"
     assert "sesame" not in json.dumps(said)
+
+
+def test_who_listens_on_a_port_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        taken = _ask("--port", str(port))["port"]
+    assert (taken["is_free"], taken["pid"]) == (False, os.getpid())
+    assert "pytest" in taken["command"]
+    assert _ask("--port", str(port))["port"] == {"port": port, "is_free": True}

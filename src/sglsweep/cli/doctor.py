@@ -71,7 +71,7 @@ def _of_sweep(path: Path, patient: Patient) -> Patient:
     from dataclasses import replace
 
     from sglsweep.config.sweep import load_sweep
-    from sglsweep.doctor import ModelWanted, ranks_of
+    from sglsweep.doctor import ModelWanted, hub_of, ranks_of
     from sglsweep.prepare import interpreters, refuse_unsupported
 
     sweep = load_sweep(path)
@@ -88,6 +88,7 @@ def _of_sweep(path: Path, patient: Patient) -> Patient:
         has_standins=any(build.rehearsal is not None for build in sweep.builds.values()),
         port=sweep.port,
         ranks=ranks_of(sweep) if pythons else None,
+        hub=hub_of(sweep),
     )
 
 

@@ -1,9 +1,11 @@
 """Says what a machine is, as one JSON document; standard library only.
 
-    python3 facts.py [--python P] [--model PATH_OR_ID [--revision R]] [--path DIR]... [--port N]
+    python3 facts.py [--python P] [--model PATH_OR_ID [--revision R]] [--hub DIR]
+                     [--path DIR]... [--port N]
 
 `--python` adds the versions that interpreter has, `--model` the model's files, each `--path` the
-space on its disk, `--port` who listens there. A fact that cannot be had is null and the reason
+space on its disk, `--port` who listens there; `--hub` is the launch's Hugging Face cache where
+that is not the login's. A fact that cannot be had is null and the reason
 stands below `errors`; nothing here raises, and after 20 seconds what is known by then is printed.
 Secrets in the environment are not read. Sizes are bytes unless the name says MiB.
 """
@@ -116,7 +118,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--revision")
     parser.add_argument("--path", action="append", default=[])
     parser.add_argument("--port", type=int)
+    parser.add_argument("--hub", metavar="DIR")
     options = parser.parse_args(argv)
+    if options.hub:
+        os.environ["HF_HUB_CACHE"] = os.path.expanduser(options.hub)
     print(json.dumps(gather(options)), flush=True)
     # A thread that waits for a dead file system must not keep us.
     sys.stdout.flush()

@@ -1,6 +1,6 @@
 """Finds folders of attempts that ended long ago, and removes them if asked; standard library only.
 
-    python3 folders.py ROOT --older-than SECONDS [--remove] [--keep DIR]...
+    python3 folders.py ROOT --older-than SECONDS [--remove] [--only MARKER] [--keep DIR]...
 
 Only a folder that holds `spec.json` and `state.json`, as a keeper leaves them, is ever touched,
 and only when neither its state nor its log was written for so long: a keeper that lives writes its
@@ -24,12 +24,15 @@ def main(argv: list[str]) -> int:
     parser.add_argument("root")
     parser.add_argument("--older-than", type=float, required=True)
     parser.add_argument("--remove", action="store_true")
+    parser.add_argument("--only", metavar="MARKER", default="")
     parser.add_argument("--keep", action="append", default=[])
     options = parser.parse_args(argv)
     found = []
     for path in _attempts(options.root):
         age = time.time() - _written(path)
         if age < options.older_than or path in options.keep:
+            continue
+        if not _marker(path).startswith(options.only):
             continue
         size = sum(os.lstat(file).st_size for file in _files(path))
         if options.remove:
@@ -45,6 +48,14 @@ def _attempts(root: str) -> Iterator[str]:
         if "spec.json" in files and "state.json" in files:
             folders.clear()
             yield path
+
+
+def _marker(path: str) -> str:
+    try:
+        with open(os.path.join(path, "spec.json"), encoding="utf-8") as file:
+            return str(json.load(file).get("marker"))
+    except (OSError, ValueError):
+        return ""
 
 
 def _written(path: str) -> float:

@@ -36,13 +36,13 @@ class Wants:
 
     Attributes:
         gpus: indexes that may be used; None = all.
-        needs_gpu: some build is not a stand-in and not made for the CPU.
+        needs_gpu: some build is not a stand-in and not made for the CPU; None = not known.
         ranks: cards that the smallest launch takes; None = not known.
         workdir: where attempts have their folders.
     """
 
     gpus: Sequence[int] | None = None
-    needs_gpu: bool = True
+    needs_gpu: bool | None = True
     ranks: int | None = None
     workdir: str = ""
 

@@ -28,12 +28,7 @@ def judge_gpus(facts: Facts, wants: Wants) -> Iterator[Check]:
         yield problem("gpus", str(error), step)
         return
     if not gpus:
-        words = "no NVIDIA GPU is seen"
-        if wants.needs_gpu:
-            step = "Check `nvidia-smi`; a container needs `--gpus all`."
-            yield problem("gpus", words, step)
-        else:
-            yield ok("gpus", f"{words}, and none is needed")
+        yield _none(wants)
         return
     used = usable(gpus, wants)
     missing = sorted(set(wants.gpus or ()) - {g.get("index") for g in gpus})
@@ -48,6 +43,15 @@ def judge_gpus(facts: Facts, wants: Wants) -> Iterator[Check]:
         yield from _card(gpu)
     yield from _held(facts, used)
     yield from _xids(facts)
+
+
+def _none(wants: Wants) -> Check:
+    words, step = "no NVIDIA GPU is seen", "Check `nvidia-smi`; a container needs `--gpus all`."
+    if wants.needs_gpu is None:
+        return warning("gpus", f"{words}: only an SGLang for the CPU can run", step)
+    if wants.needs_gpu:
+        return problem("gpus", words, step)
+    return ok("gpus", f"{words}, and none is needed")
 
 
 def usable(gpus: Sequence[Facts], wants: Wants) -> list[Facts]:
