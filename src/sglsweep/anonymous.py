@@ -98,6 +98,7 @@ _SYSTEM = frozenset(
         "deepgemm",
         "default_pg",
         "flashinfer",
+        "pytorch",
         "sgl-kernel",
         "opt",
         "root",

@@ -77,7 +77,8 @@ def pull(outcome: Outcome, log: bytes, *, cause: str, catalogue: Catalogue) -> P
         "cause": cause if wanted else answer.cause or _NONE,
         "rank": answer.rank or _NONE,
     }
-    head = {"evidence": _evidence(outcome.attempt), "source": _source(outcome), **marked}
+    version = answer.sglang_version or _installed(outcome)
+    head = {"evidence": _evidence(outcome.attempt), "source": _source(outcome, version), **marked}
     head |= _shown(answer, ending)
     written = "".join(f"# {key}: {value}\n" for key, value in head.items())
     return Pulled(
@@ -108,16 +109,22 @@ def _evidence(attempt: Attempt) -> str:
     return "format-string" if _REHEARSAL in attempt.argv else "real"
 
 
-def _source(outcome: Outcome) -> str:
-    attempt, diagnosis = outcome.attempt, outcome.diagnosis
+def _installed(outcome: Outcome) -> str:
+    """Return the version of SGLang that the build holds, "" where it is not known."""
+    builds = outcome.facts.get("builds")
+    build = builds.get(outcome.attempt.build) if isinstance(builds, dict) else None
+    return str(build.get("sglang") or "") if isinstance(build, dict) else ""
+
+
+def _source(outcome: Outcome, version: str) -> str:
+    attempt = outcome.attempt
     if _REHEARSAL in attempt.argv:
         return "rehearsal server of sglsweep"
     gpus = outcome.facts.get("gpus")
     found = [g for g in gpus if isinstance(g, dict)] if isinstance(gpus, list) else []
     where = f"{len(found)}x {found[0].get('name') or 'GPU'}" if found else "a CPU host"
     model = f" of {attempt.model}" if HF_ID.match(attempt.model) else ""
-    version = f" {diagnosis.sglang_version}" if diagnosis.sglang_version else ""
-    return " ".join(f"real launch{model} with SGLang{version} on {where}".split())
+    return " ".join(f"real launch{model} with SGLang {version} on {where}".split())
 
 
 def _shown(answer: Diagnosis, ending: Ending) -> dict[str, str]:
@@ -143,9 +150,12 @@ def _checks(
             " depends on a private word; mend the file by hand."
         )
     if outcome.verdict is not answer.verdict:
+        is_old = outcome.diagnosis.catalogue != answer.catalogue
+        how = "by an older catalogue" if is_old else "by its proof or its end"
+        says = "today's says" if is_old else "the log alone says"
         told.append(
-            f"The attempt came to {outcome.verdict.value} by its proof or its end; the log alone"
-            f" says {answer.verdict.value}, and that is what the case marks."
+            f"The attempt came to {outcome.verdict.value} {how}; {says}"
+            f" {answer.verdict.value}, and that is what the case marks."
         )
     if marked["cause"] != (answer.cause or _NONE):
         told.append(

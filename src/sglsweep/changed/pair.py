@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sglsweep.changed.compare import differences, unknown
 from sglsweep.changed.difference import Difference, Kind
 from sglsweep.errors import ConfigError
-from sglsweep.report.launches import changes
+from sglsweep.report.launches import changes, setting_text
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from sglsweep.attempt import Outcome
     from sglsweep.changed.difference import Facts
+    from sglsweep.report.launches import Change
 
 _RESTLESS = frozenset({"random_seed", "nccl_port", "port", "host", "dist_init_addr"})
 _MOST_RESOLVED = 20
@@ -124,8 +125,15 @@ def _launch(served: Outcome, failed: Outcome) -> Iterator[Difference]:
                 name=change.name,
                 before=change.before,
                 after=change.after,
-                sentence=f"launched with {change.text}",
+                sentence=f"launched {_words(change)}",
             )
+
+
+def _words(change: Change) -> str:
+    if change.after is None:
+        return f"without {setting_text(change.name, change.before)}"
+    was = "was not passed" if change.before is None else f"was {change.before or 'bare'}"
+    return f"with {setting_text(change.name, change.after)}, {was}"
 
 
 def _resolved(pair: Pair) -> list[Difference]:

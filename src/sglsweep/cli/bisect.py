@@ -27,7 +27,9 @@ def bisect(
         help="Launch at most N; as many as needed if absent.",
     ),
     dry_run: bool = typer.Option(
-        False, "--dry-run", help="Say what would be launched next; touches no host."
+        False,
+        "--dry-run",
+        help="Say what would be launched next; touches no host. Exit status 0 if nothing would.",
     ),
     as_json: bool = typer.Option(False, "--json", help="Print the answer as JSON."),
 ) -> None:

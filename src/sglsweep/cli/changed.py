@@ -86,8 +86,7 @@ def _document(pair: Pair, found: Sequence[Ranked]) -> dict[str, object]:
 
 def _text(pair: Pair, found: Sequence[Ranked], journal: Journal) -> str:
     lines = [_heading(pair)]
-    if not pair.is_same_launch:
-        lines.append("they are not the same launch: what differs in it is listed too")
+    lines += _cautions(pair, journal)
     lines += [
         f"{place}. {item.word}: {item.sentence}" for place, item in enumerate(found, start=1)
     ]
@@ -96,6 +95,21 @@ def _text(pair: Pair, found: Sequence[Ranked], journal: Journal) -> str:
     if unknown:
         lines.append(f"not compared: {', '.join(unknown)}")
     return "\n".join(lines)
+
+
+def _cautions(pair: Pair, journal: Journal) -> list[str]:
+    served, failed = pair.served.attempt, pair.failed.attempt if pair.failed else None
+    if failed is None:
+        return []
+    lines = []
+    if failed.number < served.number:
+        lines.append(f"attempt {failed.number} came first: the list says how it was before")
+    if not pair.is_same_launch:
+        lines.append(
+            "they are not the same launch, what differs in it is listed too; which flag it is:"
+            f" sglsweep bisect {journal.folder.name} {failed.number} {served.number}"
+        )
+    return lines
 
 
 def _heading(pair: Pair) -> str:

@@ -25,11 +25,33 @@ _HEALTH = (
 def compose(deployment: Deployment) -> str:
     """Return a compose file with one service; its port is open to this machine alone."""
     document = {"services": {"sglang": _service(deployment)}}
-    written = yaml.dump(
-        document, default_style='"', sort_keys=False, width=10_000, allow_unicode=False
-    )
+    written = yaml.dump(_quoted(document), Dumper=_Dumper, sort_keys=False, width=10_000)
     notes = comments((*deployment.notes, *_hints(deployment)))
     return "\n".join([*notes, written])
+
+
+class _Quoted(str):
+    """A value that is a text whatever it looks like."""
+
+    __slots__ = ()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes values between quotes, and names without."""
+
+
+_Dumper.add_representer(
+    _Quoted,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'),
+)
+
+
+def _quoted(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _quoted(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_quoted(inner) for inner in value]
+    return _Quoted(value)
 
 
 def _service(deployment: Deployment) -> dict[str, object]:
