@@ -27,11 +27,14 @@ if TYPE_CHECKING:
     from sglsweep.keeper_files import HttpRequest
     from sglsweep.probe.target import Target
 
-_SAMPLED_TOKENS = 36
+_SAMPLED_TOKENS = 34
 """Enough to call collapse, and below 40, where the next step looks for its own faults."""
-_LONG_DECODE_TOKENS, _LONG_DECODE_LEAST = 64, 41
+_LONG_DECODE_TOKENS, _LONG_DECODE_LEAST = 48, 41
 """SGLang writes its first "Decode batch" line, and some faults show, at 40 decode steps."""
 _WAVE_TOKENS, _WAVE_PROMPT = 32, 32
+_PREFIX_TOKENS = 12
+_FEW_TOKENS = 16
+"""Where one answer is asked, which proves no collapse: only that it comes."""
 _BATCH_MOST = 64
 _LOAD_CONCURRENCY, _LOAD_REQUESTS = 8, 16
 _LONG_CONTEXT_MOST = 32_768
@@ -85,12 +88,18 @@ def _sampled(target: Target) -> ProofStepPlan:
     return asking(steps.SAMPLED, says, *requests, tokens=tokens, is_sampled=True)
 
 
-def _wave_requests(
-    target: Target, name: str, count: int, *, seed: int, stream: bool = True
+def _wave_requests(  # noqa: PLR0913 - all but the name by name
+    target: Target,
+    name: str,
+    count: int,
+    *,
+    seed: int,
+    stream: bool = True,
+    most: int = _WAVE_TOKENS,
 ) -> list[HttpRequest]:
     """Requests of equal size with different prompts, sampled."""
     size = _WAVE_PROMPT if target.longest is None else min(_WAVE_PROMPT, target.longest // 3)
-    tokens = new_tokens(target, _WAVE_TOKENS)
+    tokens = new_tokens(target, most)
     return [
         generate(
             target,
@@ -119,7 +128,7 @@ def _prefix_hit(target: Target) -> ProofStepPlan:
     says = "the same prompt again (prefix hit)"
     if not target.reuses_prefixes:
         return skipped(steps.PREFIX_HIT, says, "the prefix cache is switched off")
-    count, tokens = 2 * target.page_size + 32, new_tokens(target, 16)
+    count, tokens = 2 * target.page_size + 32, new_tokens(target, _PREFIX_TOKENS)
     if target.longest is not None and count + tokens > target.longest:
         why = f"a request holds {target.longest:,} tokens, two pages are {2 * target.page_size:,}"
         return skipped(steps.PREFIX_HIT, says, why)
@@ -156,8 +165,20 @@ def _chunked_prefill(target: Target) -> ProofStepPlan:
     ]
     says = f"a prefill of {count:,} tokens (one chunk is {target.chunk:,})"
     return asking(
-        steps.CHUNKED_PREFILL, says, *requests, tokens=tokens, is_sampled=True, more_s=60.0
+        steps.CHUNKED_PREFILL,
+        says,
+        *requests,
+        tokens=tokens,
+        concurrency=_at_once(target, requests_of=count + tokens),
+        is_sampled=True,
+        more_s=60.0,
     )
+
+
+def _at_once(target: Target, *, requests_of: int) -> int:
+    """Two where the KV pool holds two of this size, so that the step takes half as long."""
+    fits = target.pool is None or 2 * requests_of <= target.pool
+    return 2 if fits and target.max_running != 1 else 1
 
 
 def _over_a_chunk(chunk: int) -> int:
@@ -174,8 +195,8 @@ def _logprobs(target: Target) -> ProofStepPlan:
 
 
 def _streaming(target: Target) -> ProofStepPlan:
-    requests = _wave_requests(target, "stream", 1, seed=40)
-    tokens = new_tokens(target, _WAVE_TOKENS)
+    requests = _wave_requests(target, "stream", 1, seed=40, most=_FEW_TOKENS)
+    tokens = new_tokens(target, _FEW_TOKENS)
     return asking(steps.STREAMING, "a streamed answer", *requests, tokens=tokens)
 
 
@@ -184,7 +205,7 @@ def _chat(target: Target) -> ProofStepPlan:
     if why := why_no_chat(target):
         return skipped(steps.CHAT, says, why)
     question = "What is the capital of France? Answer in one sentence."
-    request = chat(target, "chat", question, max_tokens=32, ignore_eos=True)
+    request = chat(target, "chat", question, max_tokens=_FEW_TOKENS, ignore_eos=True)
     return asking(steps.CHAT, says, request)
 
 
@@ -233,7 +254,7 @@ def _long_context(target: Target) -> ProofStepPlan:
     says = "a long context"
     if target.longest is None:
         return skipped(steps.LONG_CONTEXT, says, "neither context nor KV pool is known")
-    tokens = new_tokens(target, _WAVE_TOKENS)
+    tokens = new_tokens(target, _FEW_TOKENS)
     count = min(target.longest - tokens, max(target.longest // 2, 1), _LONG_CONTEXT_MOST)
     if count <= max(_over_a_chunk(target.chunk or 0), 2 * _WAVE_PROMPT):
         return skipped(steps.LONG_CONTEXT, says, "no longer than prompts already asked")
