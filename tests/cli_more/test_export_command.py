@@ -72,6 +72,15 @@ def test_the_script_refuses_to_start_without_a_secret(tmp_path: Path) -> None:
     assert "HF_TOKEN: set it before you start this" in done.stderr
 
 
+def test_a_path_below_home_is_written_out() -> None:
+    one = outcome(3, argv=(*ARGV[:3], "~/models/m", *PLACE), facts={"user": {"home": "/home/al"}})
+    one = replace(one, attempt=replace(one.attempt, python="~/venv/bin/python"))
+    deployment = deployment_of(one, "made")
+    assert "exec /home/al/venv/bin/python -m sglang.launch_server" in shell(deployment)
+    service = yaml.safe_load(compose(deployment))["services"]["sglang"]
+    assert service["volumes"] == ["/home/al/models/m:/home/al/models/m:ro"]
+
+
 def test_the_compose_file_is_open_to_this_machine_alone() -> None:
     text = compose(deployment_of(odd(), "made"))
     service = yaml.safe_load(text)["services"]["sglang"]

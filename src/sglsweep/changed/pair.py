@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sglsweep.changed.compare import differences, unknown
 from sglsweep.changed.difference import Difference, Kind
 from sglsweep.errors import ConfigError
-from sglsweep.report.launches import changes, setting_text
+from sglsweep.report.launches import changes, distance, setting_text
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -102,13 +102,19 @@ def pair_now(history: Sequence[Outcome], served: Outcome, facts: Facts) -> Pair:
 
 
 def _last_served(history: Sequence[Outcome], failed: Outcome) -> Outcome | None:
-    """Return the last serving attempt: of the same launch, else the same cell, else any."""
+    """Return the last serving attempt of the same launch, else of the one nearest to it."""
     serving = [o for o in history if o.verdict is Verdict.SERVING]
     earlier = [o for o in serving if o.attempt.number < failed.attempt.number] or serving
-    same_launch = [o for o in earlier if o.attempt.launch_key == failed.attempt.launch_key]
-    same_cell = [o for o in earlier if o.attempt.cell == failed.attempt.cell]
-    found = same_launch or same_cell or earlier
-    return found[-1] if found else None
+    if not earlier:
+        return None
+    return min(
+        earlier,
+        key=lambda o: (
+            o.attempt.launch_key != failed.attempt.launch_key,
+            distance(o, failed),
+            -o.attempt.number,
+        ),
+    )
 
 
 def _launch(served: Outcome, failed: Outcome) -> Iterator[Difference]:

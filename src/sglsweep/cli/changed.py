@@ -130,7 +130,8 @@ def _nothing(pair: Pair, journal: Journal) -> list[str]:
             f"next: sglsweep changed {run}",
         ]
     number = pair.failed.attempt.number if pair.failed else pair.served.attempt.number
+    shows = "whether the failure repeats" if pair.failed else "whether it still serves"
     return [
         "nothing that is known of the host has changed",
-        f"next: sglsweep relaunch {run} {number} shows whether the failure repeats",
+        f"next: sglsweep relaunch {run} {number} shows {shows}",
     ]

@@ -82,7 +82,7 @@ def deployment_of(outcome: Outcome, run: str) -> Deployment:
         run: the name of its run, for the comment.
     """
     attempt = outcome.attempt
-    words = sglang_words(attempt)
+    words = tuple(_at_home(word, outcome) for word in sglang_words(attempt))
     flags = {canonical(name): value for name, value in flags_of(words).items()}
     nodes = max(1, _size(outcome, flags, "nnodes"))
     is_cpu = outcome.diagnosis.effective.get("device") == "cpu" or flags.get("device") == "cpu"
@@ -90,7 +90,7 @@ def deployment_of(outcome: Outcome, run: str) -> Deployment:
     return Deployment(
         name=re.sub(r"[^a-z0-9]+", "-", attempt.model.rsplit("/", 1)[-1].lower()).strip("-")
         or "model",
-        python="python3" if is_rehearsal(attempt) else attempt.python,
+        python="python3" if is_rehearsal(attempt) else _at_home(attempt.python, outcome),
         words=without(words, _PLACE | _NODES),
         env=attempt.env,
         bind=flags.get("host") or "127.0.0.1",
@@ -120,6 +120,13 @@ def without(words: Sequence[str], names: Iterable[str]) -> tuple[str, ...]:
 def quoted(word: str) -> str:
     """Quote one word for a shell; `${NAME}` stays for the shell to fill in."""
     return render_command(word, (), {})
+
+
+def _at_home(word: str, outcome: Outcome) -> str:
+    """Write a path below `~` as it is on the host: between quotes no shell expands it."""
+    user = outcome.facts.get("user")
+    home = user.get("home") if isinstance(user, dict) else None
+    return f"{home}{word[1:]}" if home and word.startswith("~/") else word
 
 
 def _size(outcome: Outcome, flags: Mapping[str, str], name: str) -> int:
