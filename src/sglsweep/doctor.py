@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sglsweep import launch
@@ -127,10 +127,7 @@ def _examined(patient: Patient, host: Host) -> Iterator[Check]:
     )
     yield from judge_machine(facts, wants)
     yield from builds
-    for model in patient.models:
-        said = _looked_at(room, patient, model)
-        yield from _model(model, said)
-        yield from judge_fit(model.name, said.get("model"), facts, wants)
+    yield from _models(room, patient, facts, wants)
     yield _leftovers(room)
 
 
@@ -172,6 +169,21 @@ def _needs_gpu(patient: Patient, facts: Mapping[str, Any]) -> bool | None:
         return False if patient.has_standins else None
     builds = facts["builds"]
     return any(name not in builds or builds[name].get("torch_cuda") for name in patient.pythons)
+
+
+def _models(
+    room: _Room, patient: Patient, facts: Mapping[str, Any], wants: Wants
+) -> Iterator[Check]:
+    """Yield the checks of each model; a bad one beside a good one costs attempts, not the host."""
+    found: list[list[Check]] = []
+    for model in patient.models:
+        said = _looked_at(room, patient, model)
+        fit = judge_fit(model.name, said.get("model"), facts, wants)
+        found.append([*_model(model, said), *fit])
+    has_good = any(is_usable(checks) for checks in found)
+    for check in (check for checks in found for check in checks):
+        is_spoilt = has_good and check.level is Level.PROBLEM
+        yield replace(check, level=Level.WARNING) if is_spoilt else check
 
 
 def _looked_at(room: _Room, patient: Patient, model: ModelWanted) -> dict[str, Any]:

@@ -257,9 +257,10 @@ def model(**changes: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("known", "level", "said"),
     [
-        (model(), Level.OK, "1.0 GiB in 1 weight files, commit abc"),
+        (model(), Level.OK, "1.0 GiB in 1 weight file, commit abc"),
         (model(missing=["model-2.safetensors"]), Level.PROBLEM, "model-2.safetensors"),
         (model(files=[{"name": "a.safetensors", "size": None}]), Level.PROBLEM, "a.safetensors"),
+        (model(damaged=["model-1.safetensors"]), Level.PROBLEM, "not as long as"),
         (model(config=None), Level.PROBLEM, "no config.json"),
         (model(files=[]), Level.WARNING, "no weight files"),
         (model(incomplete=2), Level.WARNING, "2 downloads are unfinished"),

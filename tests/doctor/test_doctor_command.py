@@ -110,3 +110,20 @@ def test_a_host_that_nobody_knows_is_refused(tmp_path: Path, word: str) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert word in done.stderr
+
+
+def test_a_cut_model_beside_a_whole_one_costs_attempts_but_not_the_host(tmp_path: Path) -> None:
+    header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+    whole = len(header).to_bytes(8, "little") + header + bytes(4)
+    for name, content in (("whole", whole), ("cut", whole[:-1])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+        (tmp_path / name / "model.safetensors").write_bytes(content)
+    home = {"HOME": str(tmp_path), "PATH": "/nowhere"}
+    _, alone = doctor("local", "--model", str(tmp_path / "cut"), cwd=tmp_path, env=home)
+    assert alone[f"model {tmp_path / 'cut'}"]["level"] == "problem"
+    (tmp_path / "sweep.yaml").write_text(
+        "name: x\nmodel: whole\nhost: local\nmatrix: {model: [whole, cut]}\n"
+    )
+    _, both = doctor("sweep.yaml", cwd=tmp_path, env=home)
+    assert (both["model whole"]["level"], both["model cut"]["level"]) == ("ok", "warning")

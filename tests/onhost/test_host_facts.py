@@ -129,6 +129,17 @@ def test_a_model_in_a_folder_is_described(tmp_path: Path) -> None:
     assert said["config"]["quantization"] == "modelopt"
 
 
+def test_a_weight_file_that_was_cut_is_found_without_reading_its_weights(tmp_path: Path) -> None:
+    header = json.dumps({"w": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
+    whole = len(header).to_bytes(8, "little") + header + bytes(16)
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "whole.safetensors").write_bytes(whole)
+    (tmp_path / "cut.safetensors").write_bytes(whole[:-3])
+    (tmp_path / "junk.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1")
+    said = _ask("--model", str(tmp_path))["model"]
+    assert said["damaged"] == ["cut.safetensors", "junk.safetensors"]
+
+
 def test_a_model_in_the_cache_is_found_by_its_id(tmp_path: Path) -> None:
     cache = tmp_path / "models--org--name"
     snapshot = cache / "snapshots" / "abc123"

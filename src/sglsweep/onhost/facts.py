@@ -587,6 +587,7 @@ def _model(model: str, revision: str | None) -> dict[str, object]:
         "bytes": sum(int(str(f["size"])) for f in files if f["size"] is not None),
         "files": files,
         "missing": _missing(folder),
+        "damaged": _damaged(folder, files),
         "config": _config(os.path.join(folder, "config.json")),
     }
 
@@ -626,6 +627,33 @@ def _missing(folder: str) -> list[str]:
             shards = set(json.loads(_read(os.path.join(folder, name)))["weight_map"].values())
             missing |= {s for s in shards if not os.path.exists(os.path.join(folder, s))}
     return sorted(missing)
+
+
+_MAX_HEADER = 100_000_000
+
+
+def _damaged(folder: str, files: list[dict[str, object]]) -> list[str]:
+    """Return the safetensors files that are not as long as their own header says.
+
+    An interrupted copy leaves such a file, and SGLang finds out minutes after the launch.
+    """
+    names = [
+        str(f["name"]) for f in files if str(f["name"]).endswith(".safetensors") and f["size"]
+    ]
+    return [name for name in names if not _is_whole(os.path.join(folder, name))]
+
+
+def _is_whole(path: str) -> bool:
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > _MAX_HEADER:
+            return False
+        try:
+            header = json.loads(file.read(length))
+        except ValueError:
+            return False
+        ends = [int(t["data_offsets"][1]) for n, t in header.items() if n != "__metadata__"]
+        return os.fstat(file.fileno()).st_size == 8 + length + max(ends, default=0)
 
 
 def _config(path: str) -> dict[str, object] | None:

@@ -94,11 +94,16 @@ def _files(label: str, name: str, model: Facts) -> Check:
     broken = [str(f["name"]) for f in shards if not f["size"]]
     missing = [*(model.get("missing") or ()), *(b for b in broken if b not in model["missing"])]
     if missing:
-        said = f"{len(missing)} files are missing or empty, the first: {missing[0]}"
+        said = f"missing or empty: {len(missing)}, the first: {missing[0]}"
         return problem(label, said, _download(name))
+    damaged = model.get("damaged") or ()
+    if damaged:
+        said = f"not as long as their headers say: {len(damaged)}, the first: {damaged[0]}"
+        return problem(label, f"{said} (a copy that was interrupted?)", _download(name))
     if model.get("config") is None:
         return problem(label, f"no config.json in {model.get('path')}", _download(name))
-    size = f"{(model.get('bytes') or 0) / GIB:.1f} GiB in {len(shards)} weight files"
+    noun = "file" if len(shards) == 1 else "files"
+    size = f"{_size(model.get('bytes') or 0)} in {len(shards)} weight {noun}"
     if not shards:
         said = f"no weight files in {model.get('path')}"
         return warning(label, said, "Only `probe: {weights: dummy}` can do without them.")
@@ -107,6 +112,10 @@ def _files(label: str, name: str, model: Facts) -> Check:
         return warning(label, said, "Wait for them, or remove the *.incomplete files.")
     commit = f", commit {str(model['commit'])[:12]}" if model.get("commit") else ""
     return ok(label, size + commit)
+
+
+def _size(count: int) -> str:
+    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / (1 << 20):.0f} MiB"
 
 
 def _download(name: str) -> str:
