@@ -9,10 +9,11 @@ from sglsweep import report
 from sglsweep.errors import ConfigError, HostError
 from sglsweep.events import Note
 from sglsweep.expand.scope import Scope
-from sglsweep.matrix import Cell
+from sglsweep.matrix import Cell, spell
 from sglsweep.plan import bisect
 from sglsweep.plan.bisect import Culprit
 from sglsweep.plan.decide import evidence_of
+from sglsweep.plan.strategy import Launch
 from sglsweep.retriage import retriage_run
 from sglsweep.sweep import command_for, launch_cell
 from sglsweep.verdict import Verdict
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from sglsweep.expand import Expanded
     from sglsweep.flags import FlagTable
     from sglsweep.matrix import Axis, Value
-    from sglsweep.plan.strategy import Evidence, Launch
+    from sglsweep.plan.strategy import Evidence
     from sglsweep.sweep import Sweeping
 
 _LOST_IN_A_ROW = 3
@@ -133,6 +134,26 @@ def case_of(search: Search, outcomes: Sequence[Outcome]) -> bisect.Case | None:
     )
 
 
+def step_of(case: bisect.Case) -> Launch | Culprit:
+    """Return the next launch, or the culprit.
+
+    A third value that fails alike (null, which SGLang resolves to the failing one) can clear
+    every flag by itself; then only attempts with one of the two values decide.
+    """
+    step = bisect.next_step(case)
+    if isinstance(step, Launch) or step.values or step.failing is not None:
+        return step
+    two = {
+        flag: {spell(c.cell.get(flag)) for c in (case.bad, case.good)} for flag in case.differing
+    }
+    plain = [
+        entry
+        for entry in case.history
+        if all(spell(entry.cell.get(flag)) in values for flag, values in two.items())
+    ]
+    return bisect.next_step(replace(case, history=plain))
+
+
 def _evidence(search: Search, outcomes: Sequence[Outcome]) -> list[Evidence]:
     """Return the attempts with cells that all name the same flags, so that they compare.
 
@@ -220,7 +241,7 @@ def _next(case: bisect.Case, sweeping: Sweeping) -> Launch | Culprit:
     }
     history = list(case.history)
     while True:
-        step = bisect.next_step(replace(case, history=history))
+        step = step_of(replace(case, history=history))
         if isinstance(step, Culprit) or step.cell == case.bad.cell:
             return step
         twin = by_key.get(command_for(ground, step.cell).launch_key)
@@ -258,7 +279,7 @@ def as_json(found: Bisection) -> dict[str, object]:
         **answer,
         "values": dict(culprit.values),
         "is_proven": culprit.is_proven,
-        "is_flake": not culprit.values,
+        "is_flake": not culprit.values and culprit.failing is not None,
         "failing": culprit.failing,
         "serving": culprit.serving,
         "why": culprit.why,

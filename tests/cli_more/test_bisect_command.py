@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cli_more.made import make_run, outcome
+from sglsweep.bisection import Search, case_of, step_of
+from sglsweep.config.sweep import load_sweep
+from sglsweep.expand import expand
+from sglsweep.journal import Journal
 from sglsweep.matrix import Cell, Value
+from sglsweep.plan.bisect import Culprit
 from sglsweep.verdict import Phase, Verdict
 from small_sweeps import Folder, small_sweep
 
@@ -88,3 +93,15 @@ def test_without_a_serving_attempt_nothing_is_named_and_nothing_is_launched(
     assert wrong.returncode == 2
     assert "attempt 1 does not serve (oom)" in wrong.stderr
     assert len(folder.records()) == 1
+
+
+def test_a_third_value_that_fails_alike_clears_no_flag(tmp_path: Path) -> None:
+    """A flag that is not passed can resolve to the very value that fails."""
+    begin(tmp_path, oom(1), serves(2), oom(3, {"disable-cuda-graph": None}))
+    sweep = load_sweep(tmp_path / "sweep.yaml")
+    search = Search(sweep=sweep, expanded=expand(sweep), bad=1, tables={})
+    case = case_of(search, Journal.read(tmp_path / "run").history())
+    assert case is not None
+    step = step_of(case)
+    assert isinstance(step, Culprit)
+    assert step.values == {"disable-cuda-graph": False}

@@ -77,14 +77,14 @@ def _can_begin(stored: Journal, search: Search) -> bool:
 
 def _say_next(stored: Journal, search: Search, *, as_json: bool) -> None:
     """Print what the run's attempts show so far, and the next launch."""
-    from sglsweep.bisection import Bisection, case_of
-    from sglsweep.plan.bisect import Culprit, next_step
+    from sglsweep.bisection import Bisection, case_of, step_of
+    from sglsweep.plan.bisect import Culprit
 
     case = case_of(search, stored.history())
     if case is None:
         _say(None, stored, as_json=as_json)
         return
-    step = next_step(case)
+    step = step_of(case)
     if isinstance(step, Culprit):
         found = Bisection(bad=case.bad.number, good=case.good.number, culprit=step)
         _say(found, stored, as_json=as_json)
@@ -128,7 +128,7 @@ def _sentences(found: Bisection | None, stored: Journal) -> list[str]:
             "next: find one that serves with `sglsweep sweep` or `sglsweep attempt`.",
         ]
     count = len(found.launched)
-    made = f"{count} {'launch' if count == 1 else 'launches'} for it"
+    made = f"{count} {'launch' if count == 1 else 'launches'} for it" if count else "none launched"
     if found.culprit is None:
         return [
             f"not named yet ({made}): --attempts is used up",
