@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import EndKind
+from sglsweep.plan.equal_cells import INCIDENTAL
+from sglsweep.triage.effective import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sglsweep.attempt import Attempt, Outcome
 
-_INCIDENTAL = frozenset({"port", "host", "nccl_port", "dist_init_addr", "random_seed"})
-"""What differs between any two launches and decides nothing."""
+_SECRETS = ("key", "token", "password", "secret")
 
 
 def equal_outcome(
@@ -30,7 +31,7 @@ def equal_outcome(
         (
             outcome
             for outcome in history
-            if _may_speak_for(outcome, attempt) and _decisive(outcome.diagnosis.effective) == mine
+            if _may_speak_for(outcome, attempt) and _is_same(mine, outcome.diagnosis.effective)
         ),
         None,
     )
@@ -48,4 +49,19 @@ def _may_speak_for(outcome: Outcome, attempt: Attempt) -> bool:
 
 
 def _decisive(args: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in args.items() if name not in _INCIDENTAL}
+    """Return arguments by name of their flag, as a diagnosis has them."""
+    return {spelled(name): value for name, value in args.items() if name not in INCIDENTAL}
+
+
+def _is_same(mine: Mapping[str, object], effective: Mapping[str, object]) -> bool:
+    """Compare printed arguments with a diagnosis, which also knows what was decided later.
+
+    Both have a name for every argument but secrets, which a diagnosis leaves out.
+    """
+    shared = mine.keys() & effective.keys()
+    told = {name for name in mine if name not in shared and mine[name] is not None}
+    return (
+        bool(shared)
+        and not {name for name in told if not name.endswith(_SECRETS)}
+        and all(mine[name] == effective[name] for name in shared)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from sglsweep.config.sweep import Sweep
     from sglsweep.expand import Expanded
+    from sglsweep.expand.resolved import Settled
 
 
 _ATTEMPT_MIN = 5.0
@@ -19,7 +21,9 @@ _ATTEMPT_MIN = 5.0
 def plan(
     file: Path = typer.Argument(..., metavar="SWEEP.yaml"),
     probe: bool = typer.Option(
-        False, "--probe", help="Ask the host's SGLang for its flags and check every cell."
+        False,
+        "--probe",
+        help="Ask the host's SGLang for its flags and what it makes of every cell.",
     ),
     first: int = typer.Option(10, help="How many first attempts to show."),
     strategy: str = typer.Option("adaptive", help="As for `sweep`."),
@@ -37,10 +41,15 @@ def plan(
     sweep = load_sweep(file)
     if probe:
         from sglsweep.prepare import prepare
+        from sglsweep.sweep import ask_first
 
         ground = prepare(file)
-        ground.host.close()
+        try:
+            ground = ask_first(ground) if sweep.resolve else ground
+        finally:
+            ground.host.close()
         expanded = ground.expanded
+        _print_settled(ground.settled)
     else:
         expanded = expand(sweep)
     _print_matrix(sweep, expanded, is_checked=probe)
@@ -57,6 +66,22 @@ def _print_matrix(sweep: Sweep, expanded: Expanded, *, is_checked: bool) -> None
         typer.echo(f"note: {note.where}: {note.text}")
     if not is_checked:
         typer.echo("flags and values are not checked against an SGLang; --probe does that")
+
+
+def _print_settled(settled: Settled | None) -> None:
+    """Tell what SGLang itself would refuse, what it makes equal, and what is known to fail."""
+    if settled is None:
+        return
+    told = [
+        *(("refused", item.because) for item in settled.refused),
+        *(("equal", item.because) for item in settled.merged),
+        *(
+            ("launched last", f"{item.issue.reason} Instead: {item.issue.instead}")
+            for item in settled.suspects
+        ),
+    ]
+    for (word, because), count in Counter(told).items():
+        typer.echo(f"{word}: {count} {'cell' if count == 1 else 'cells'}: {because}")
 
 
 def _print_first(sweep: Sweep, expanded: Expanded, first: int, how: tuple[str, int]) -> None:

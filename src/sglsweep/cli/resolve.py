@@ -169,6 +169,7 @@ def _always(ground: Ground, settled: Settled) -> Iterable[str]:
 def _changed(ground: Ground, settled: Settled) -> Iterable[str]:
     """Say what SGLang makes of the axes' values, where it is something else."""
     from sglsweep.expand.resolved import effective_of
+    from sglsweep.flags.renames import same_values
 
     everything = {c.key: c for c in _left(ground)}
     everything |= {m.cell.key: m.cell for m in settled.merged}
@@ -179,7 +180,9 @@ def _changed(ground: Ground, settled: Settled) -> Iterable[str]:
             if answer is None or not answer.effective:
                 continue
             found = effective_of(answer.effective, axis.name)
-            if found is not None and cell.get(axis.name) != found:
+            asked_for = cell.get(axis.name)
+            alike = same_values(axis.name, str(asked_for))
+            if found is not None and asked_for != found and found not in alike:
                 counts[_word(cell.get(axis.name)), _word(found)] += 1
         for (asked, found_word), count in counts.items():
             if (asked, found_word) not in _NO_NEWS:

@@ -177,25 +177,29 @@ def settle(expanded: Expanded, asked: Asked) -> Settled:
 def launched_otherwise(
     answer: Resolved | None, launched: Mapping[str, object]
 ) -> dict[str, tuple[object, object]]:
-    """Return where a launch's own `server_args` differ from what was foreseen: field -> both.
+    """Return where a launch's own `server_args` differ from what was foreseen: flag -> both.
 
-    Empty where either is not known. Any difference is a mistake of this tool, or of a described
-    GPU that is not the real one.
+    `launched` is by names of flags, as a diagnosis has it. Empty where either is not known. Any
+    difference is a mistake of this tool, or of a described GPU that is not the real one.
     """
     if answer is None or answer.state is not State.RESOLVED or not launched:
         return {}
+    foreseen = {n.replace("_", "-"): v for n, v in answer.effective.items()}
+    skipped = {name.replace("_", "-") for name in _NOT_FORESEEN}
     return {
         name: (value, launched[name])
-        for name, value in answer.effective.items()
-        if name not in _NOT_FORESEEN and name in launched and not _agree(value, launched[name])
+        for name, value in foreseen.items()
+        if name in launched and name not in skipped and not _agree(name, value, launched[name])
     }
 
 
-def _agree(foreseen: object, launched: object) -> bool:
-    """Compare as text: a log's `server_args` holds the repr of what is no plain value."""
+def _agree(name: str, foreseen: object, launched: object) -> bool:
+    """Compare plain values; what resolves only after `server_args` was printed stays open."""
     if foreseen == launched or not (_is_value(foreseen) and _is_value(launched)):
         return True
-    return isinstance(launched, str) and launched.startswith("<")
+    if foreseen in {None, "auto"} or (isinstance(launched, str) and launched.startswith("<")):
+        return True
+    return str(launched) in same_values(name, str(foreseen))
 
 
 def _distinct(cells: Iterable[Cell]) -> list[Cell]:
