@@ -20,6 +20,7 @@ from sglsweep.flags import Command, Launch, Target, launch_argv
 from sglsweep.plan import memory, strategies
 from sglsweep.plan.decide import Auto, Budget, Decision, Question, at_start, decide
 from sglsweep.plan.goal import Goal
+from sglsweep.plan.hypotheses import Claim
 from sglsweep.plan.strategy import Finish
 from sglsweep.probe.target import USUAL_RUNGS, KnownAnswer, Need, ProbeSettings, Traffic
 from sglsweep.resolve import Asking, resolve_cells
@@ -106,7 +107,7 @@ def next_step(sweeping: Sweeping, *, supposing: tuple[Outcome, ...] = ()) -> Dec
         includes=ground.expanded.includes,
         outcomes=outcomes,
         goals=[str(goal) for goal in sweep.goal],
-        strategy=lambda goal: _strategy(sweeping.settings, goal),
+        strategy=lambda goal: _strategy(sweeping, goal),
         launch_key=lambda cell: command_for(ground, cell).launch_key,
         budget=Budget(hours=sweep.budget.hours, attempts=sweep.budget.attempts),
         spent_hours=sum(o.timings.total_s for o in outcomes) / 3600,
@@ -310,8 +311,11 @@ def traffic_of(sweep: Sweep) -> Traffic | None:
     return Traffic(input=load.input, output=load.output, rungs=rungs, slo=load.slo)
 
 
-def _strategy(settings: Settings, goal: str) -> Strategy:
-    return strategies.make(settings.strategy, seed=settings.seed, goal=goal)
+def _strategy(sweeping: Sweeping, goal: str) -> Strategy:
+    settings, sweep = sweeping.settings, sweeping.ground.sweep
+    axes = {axis.name for axis in sweeping.ground.expanded.cells.axes}
+    claims = tuple(Claim(h.id, h.when) for h in sweep.hypotheses if h.when and set(h.when) <= axes)
+    return strategies.make(settings.strategy, seed=settings.seed, goal=goal, claims=claims)
 
 
 def _auto(ground: Ground) -> Auto | None:
@@ -319,8 +323,10 @@ def _auto(ground: Ground) -> Auto | None:
     if auto is None:
         return None
 
+    need = ground.sweep.need.context
+
     def step(outcomes: Sequence[Outcome]) -> float | None:
-        return memory.next_fraction(outcomes, most=auto.max)
+        return memory.next_fraction(outcomes, most=auto.max, tokens=need)
 
     return Auto(start=auto.start, next_fraction=step)
 
