@@ -193,16 +193,20 @@ def _proof_failed(diagnosis: Diagnosis, step: ProofStep) -> Diagnosis:
 def _step_advice(step: ProofStep, cause: str, version: str | None) -> str:
     said = f"{step.detail[:1].upper()}{step.detail[1:]}."
     if cause == "proof-garbage":
-        ((switch, value),) = nan_check(version).items()
-        shown = f"{switch.removeprefix('env.')}={value}" if "env." in switch else f"--{switch}"
-        return (
-            f"{said} Output like this is most often NaN: launch once more with {shown}, which"
-            " names the first place; then change what computes it (KV dtype, attention,"
-            " quantised GEMM)."
-        )
+        return f"{said} {_nan_advice(version)}"
     if cause == "proof-died":
         return f"{said} The log has no word of it: look at dmesg and at the exit status."
     return f"{said} {step.next_step}".strip()
+
+
+def _nan_advice(version: str | None) -> str:
+    ((switch, value),) = nan_check(version).items()
+    shown = f"{switch.removeprefix('env.')}={value}" if "env." in switch else f"--{switch}"
+    return (
+        f"Output like this is most often NaN: launch once more with {shown}, which"
+        " names the first place (`probe: {confirm-nan: true}` does it by itself); then change"
+        " what computes it (KV dtype, attention, quantised GEMM)."
+    )
 
 
 def nan_check(version: str | None) -> Mapping[str, Value]:
@@ -222,14 +226,18 @@ def nan_check(version: str | None) -> Mapping[str, Value]:
 def _not_proven(diagnosis: Diagnosis, end: End, proof: Proof | None) -> Diagnosis:
     steps = proof.steps if proof is not None else ()
     refused = next((s for s in steps if s.state is StepState.NOT_RUN and s.detail), None)
+    odd = [s for s in steps if s.state is StepState.SUSPECT]
     why = f"{refused.name}: {refused.detail}" if refused is not None else end.detail
+    if refused is None and odd:
+        why = f"most answers are odd ({odd[0].name}: {odd[0].detail})"
     return replace(
         diagnosis,
         verdict=Verdict.INCOMPLETE,
         cause="not-proven",
         line=None,
         evidence=refused.evidence if refused is not None else "",
-        next_step=f"Ready, but nothing is proven: {why or 'no step was asked'}.",
+        next_step=f"Ready, but nothing is proven: {why or 'no step was asked'}."
+        + (f" {_nan_advice(diagnosis.sglang_version)}" if refused is None and odd else ""),
         confidence="medium",
     )
 
@@ -273,6 +281,45 @@ def _suspects(proof: Proof, *, is_cause_in_log: bool) -> list[Suspect]:
         for s in proof.steps
         if s.state in told
     ]
+
+
+# -- what the server says of itself --------------------------------------------------------------
+
+
+def with_server_words(diagnosis: Diagnosis, server_info: Mapping[str, object]) -> Diagnosis:
+    """Join what the running server says of its arguments to what its log says.
+
+    The log's line is written before the model is loaded; what was changed after it is told. A
+    log that hides the line (`log-level: warning`) gets the server's arguments in its place.
+    """
+    said = {
+        name.replace("-", "_"): value
+        for name, value in server_info.items()
+        if isinstance(value, bool | int | float | str) and name not in _NO_ARGUMENTS
+    }
+    if not diagnosis.effective:
+        return replace(diagnosis, effective=said)
+    changed = [
+        f"{name}: {value} in the log, {said[own]} on the running server"
+        for name, value in diagnosis.effective.items()
+        if (own := name.replace("-", "_")) in said and _differs(value, said[own])
+    ]
+    if not changed:
+        return diagnosis
+    note = Suspect("server-info-differs", 0, "; ".join(changed))
+    return replace(diagnosis, suspects=(*diagnosis.suspects, note))
+
+
+_NO_ARGUMENTS = frozenset(
+    {"status", "version", "rehearsal", "max_total_num_tokens", "max_req_input_len", "frontend"}
+    | {"last_gen_throughput", "effective_max_running_requests_per_dp", "world_size"}
+)
+"""What /server_info holds beside the server's arguments."""
+
+
+def _differs(logged: Scalar, said: Scalar) -> bool:
+    """Compare a value of the log with the server's; one that the log leaves open may be chosen."""
+    return logged is not None and logged != said and str(logged) != str(said)
 
 
 # -- what the end says -------------------------------------------------------------------------

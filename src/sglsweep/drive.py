@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sglsweep import launch
 from sglsweep.attempt import End, EndKind, Outcome, Timings
 from sglsweep.clock import stamp
-from sglsweep.conclude import conclude, ending_of
+from sglsweep.conclude import conclude, ending_of, with_server_words
 from sglsweep.equal import equal_outcome
 from sglsweep.errors import HostError, HostUnreachable
 from sglsweep.events import Ended, Note, Progress, Started, Stopping
@@ -98,7 +98,11 @@ def finish_stopping(site: Site, outcome: Outcome) -> Outcome:
 
 
 def final_diagnosis(
-    follower: Follower, end: End, proof: Proof | None, twin: Outcome | None = None
+    follower: Follower,
+    end: End,
+    proof: Proof | None,
+    twin: Outcome | None = None,
+    server_info: Mapping[str, object] | None = None,
 ) -> Diagnosis:
     """Return what log, end and proof together amount to.
 
@@ -107,9 +111,11 @@ def final_diagnosis(
         end: how the wait ended.
         proof: what the server answered, if it was asked.
         twin: the finished attempt that this one equals, if that ended it.
+        server_info: what the running server said of itself, if it was asked.
     """
     equal = twin.diagnosis if twin is not None else None
-    return conclude(follower.diagnose(ending_of(end)), end, proof, equal=equal)
+    final = conclude(follower.diagnose(ending_of(end)), end, proof, equal=equal)
+    return with_server_words(final, server_info) if server_info else final
 
 
 def _spec(site: Site, attempt: Attempt) -> launch.LaunchSpec:
@@ -231,15 +237,16 @@ class Drive:
         end = replace(end, stop_offset=self._offset, oom_kills=self._oom_kills)
         proved = self._proved
         proof = proved.proof if proved else None
+        said = proved.server_info if proved else {}
         outcome = Outcome(
             attempt=self.attempt,
             end=end,
-            diagnosis=final_diagnosis(self.follower, end, proof, self._twin),
+            diagnosis=final_diagnosis(self.follower, end, proof, self._twin, said),
             proof=proof,
             timings=self._timings(ended, ended),
             ended_at=stamp(ended),
             facts=self.facts,
-            server_info=proved.server_info if proved else {},
+            server_info=said,
             ladder=proved.ladder if proved else None,
             soak=proved.soak if proved else None,
         )

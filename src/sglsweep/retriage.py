@@ -36,7 +36,7 @@ def _diagnosis(
     follower = Follower(catalogue)
     follower.feed(journal.read_log(outcome.attempt.number, limit=outcome.end.stop_offset))
     twin = done.get(outcome.end.equal_to or 0)
-    return final_diagnosis(follower, outcome.end, outcome.proof, twin)
+    return final_diagnosis(follower, outcome.end, outcome.proof, twin, outcome.server_info)
 
 
 def _shown(diagnosis: Diagnosis) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sglsweep.attempt import Diagnosis, End, EndKind, Proof, ProofStep, StepState
-from sglsweep.conclude import conclude, ending_of, nan_check
+from sglsweep.conclude import conclude, ending_of, nan_check, with_server_words
 from sglsweep.verdict import Milestone, MilestoneState, Phase, Verdict
 
 READY = Diagnosis(verdict=Verdict.SERVING, phase=Phase.READY, cause="serving", line=90)
@@ -248,3 +248,34 @@ def test_a_kill_that_the_kernel_counted_is_the_hosts_memory() -> None:
     counted = conclude(log, End(kind=EndKind.EXITED, exit_status=-9, oom_kills=1))
     assert counted.verdict is Verdict.KILLED
     assert counted.cause == "killed-host-oom"
+
+
+# -- what the server says of itself ------------------------------------------------------------
+
+
+def test_what_the_server_changed_after_its_log_line_is_told() -> None:
+    logged = replace(READY, effective={"attention-backend": "fa3", "page_size": 1, "tp_size": 8})
+    said = {"attention_backend": "triton", "page_size": 1, "status": "ready"}
+    (note,) = with_server_words(logged, said).suspects
+    assert note.id == "server-info-differs"
+    assert note.text == "attention-backend: fa3 in the log, triton on the running server"
+
+
+def test_a_log_that_hides_its_arguments_gets_the_server_s() -> None:
+    said = {"attention_backend": "triton", "version": "0.5.23", "memory_usage": {"weight": 1.0}}
+    final = with_server_words(READY, said)
+    assert final.effective == {"attention_backend": "triton"}
+    assert final.suspects == ()
+
+
+def test_a_value_that_the_log_leaves_open_may_be_chosen_later() -> None:
+    logged = replace(READY, effective={"context_length": None, "dtype": "auto"})
+    assert with_server_words(logged, {"context_length": 2048, "dtype": "auto"}) == logged
+
+
+def test_answers_that_are_odd_and_prove_nothing_propose_the_nan_check() -> None:
+    odd = [step(n, StepState.SUSPECT, detail="one token") for n in ("greedy", "load")]
+    final = conclude(READY, end(EndKind.PROVEN), Proof(steps=(step("answers"), *odd)))
+    assert final.cause == "not-proven"
+    assert "SGLANG_ENABLE_NAN_LOGITS_CHECK=1" in final.next_step
+    assert "confirm-nan" in final.next_step
