@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -76,11 +77,27 @@ def resolve_cells(ground: Ground, asking: Asking) -> Ground:
             continue
         answers.update(_answers(said, own))
         builds[build] = _facts_of(ground, said, asking, own)
+        notes += _unread(ground, build, said)
     if not builds:
         return _noted(ground, *notes)
     settled = settle(expanded, _asked(ground, asking, answers, builds))
     told = replace(settled.expanded, notes=(*settled.expanded.notes, *notes))
     return replace(ground, expanded=told, settled=replace(settled, expanded=told))
+
+
+def _unread(ground: Ground, build: str, said: Mapping[str, Any]) -> list[Note]:
+    """Say which environment variables are set in vain."""
+    version = said.get("sglang_version") or "this SGLang"
+    notes = []
+    for name, near in (said.get("unread_env") or {}).items():
+        where = ground.sweep.where.get(f"matrix.env.{name}") or ground.sweep.where.get(
+            f"launch.env.{name}", _where(ground)
+        )
+        hint = f"; is {near[0]} meant?" if near else ""
+        notes.append(
+            Note(where, f"build '{build}': no file of SGLang {version} reads {name}{hint}")
+        )
+    return notes
 
 
 def _distinct(expanded: Expanded) -> list[Cell]:
@@ -139,14 +156,28 @@ def _ask(ground: Ground, asking: Asking, build: str, cells: Sequence[Cell]) -> d
     kept = (
         asking.cache / f"{_key(ground, build, program + question)}.json" if asking.cache else None
     )
-    if kept is not None and kept.exists():
-        said: dict[str, Any] = json.loads(kept.read_text("ascii"))
-        return said
+    if kept is not None and (known := _kept(kept)) is not None:
+        return known
     said = ask_build(ground.host, ground.pythons[build], program, question, count=len(cells))
     if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(said), encoding="ascii")
+        _keep(kept, said)
     return said
+
+
+def _kept(path: Path) -> dict[str, Any] | None:
+    """Return an answer of before; None where there is none, or half of one."""
+    try:
+        said = json.loads(path.read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _keep(path: Path, said: Mapping[str, Any]) -> None:
+    """Keep an answer. Without it the question is only asked again: a full disk stops nothing."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(said), encoding="ascii")
 
 
 def _question(ground: Ground, asking: Asking, cells: Sequence[Cell]) -> dict[str, object]:

@@ -166,3 +166,15 @@ def test_what_is_not_installed_is_said_to_be_taken_for_granted(sglang: StandIn) 
     _, document = sglang.ask(request, dict(os.environ))
     assert document["assumed"] == ["a torch with CUDA", "sgl_kernel"]
     assert document["sglang_version"] == "0.5.9"
+
+
+def test_an_environment_variable_that_nothing_reads_is_named(sglang: StandIn) -> None:
+    (sglang.path / "sglang" / "srt" / "environ.py").write_text("SGLANG_ENABLE_NAN_CHECK = 1\n")
+    env = {"SGLANG_ENABLE_NAN_CHEKC": "1", "SGLANG_ENABLE_NAN_CHECK": "1", "NCCL_X": "1"}
+    cells = [*_cells("", env=env), *_cells("", env={"SGL_ALIEN": "1"})]
+    request = {"cells": cells, "gpu": SM120, "configs": {"some/model": GLM}}
+    _, document = sglang.ask(request, dict(os.environ))
+    assert document["unread_env"] == {
+        "SGLANG_ENABLE_NAN_CHEKC": ["SGLANG_ENABLE_NAN_CHECK"],
+        "SGL_ALIEN": [],
+    }

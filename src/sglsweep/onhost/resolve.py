@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
 import enum
 import gc
 import importlib.abc
@@ -57,6 +58,7 @@ _FIRST_LIMIT_S = 120.0
 _GROUP_LIMIT_S = 900.0
 _BATCH = 32
 """Cells to a fork: a fork costs more than a cell."""
+_OWN_NAME = re.compile(r"\bSGL(?:ANG)?_[A-Z0-9_]+\b")
 _KERNEL_PACKAGES = frozenset({"sgl_kernel", "deep_gemm", "flash_mla", "flashinfer"})
 
 
@@ -310,7 +312,30 @@ def _answered(request: dict[str, Any]) -> dict[str, object]:
             said = _in_fork(lambda: _import_and_resolve(group, gpu, limit_s), _GROUP_LIMIT_S)  # noqa: B023 - called at once
             _gather(group, said, answers, totals)
     totals["architectures"] = models.architectures
+    totals["unread_env"] = _unread(jobs, totals.get("sglang_file"))
     return dict(totals, cells=answers, base=_take_base(answers))
+
+
+def _unread(jobs: list[dict[str, Any]], sglang_file: str | None) -> dict[str, list[str]]:
+    """Return names of SGLang's own kind that no file of it reads, each with the nearest it does.
+
+    A name that is set in vain looks like a setting that was tried.
+    """
+    given = {name for job in jobs for name in job.get("env") or {}}
+    asked = sorted(name for name in given if _OWN_NAME.fullmatch(name))
+    if not asked or not sglang_file:
+        return {}
+    read: set[str] = set()
+    for folder, _, names in os.walk(os.path.dirname(sglang_file)):
+        for name in names:
+            if name.endswith(".py"):
+                with suppress(OSError), open(os.path.join(folder, name), "rb") as file:
+                    read.update(_OWN_NAME.findall(file.read().decode("utf-8", "replace")))
+    return {
+        name: difflib.get_close_matches(name, read, n=1, cutoff=0.7)
+        for name in asked
+        if name not in read
+    }
 
 
 def _gather(
