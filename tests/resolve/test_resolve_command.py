@@ -111,9 +111,11 @@ def test_a_build_that_cannot_resolve_is_swept_as_before(
     assert "could not be asked" in ground.expanded.notes[-1].text
 
 
-def _run(folder: Path, sglang: StandIn, *words: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    folder: Path, sglang: StandIn, *words: str, command: str = "resolve"
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "sglsweep", "resolve", str(_write(folder)), *words],
+        [sys.executable, "-m", "sglsweep", command, str(_write(folder)), *words],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(sglang.path)},
@@ -144,3 +146,14 @@ def test_an_unknown_gpu_is_refused(tmp_path: Path, sglang: StandIn) -> None:
     done = _run(tmp_path, sglang, "--gpu", "h2000")
     assert done.returncode == 2
     assert "no GPU 'h2000' is known" in done.stderr
+
+
+def test_the_plan_for_a_described_gpu_shows_what_is_left_to_launch(
+    tmp_path: Path, sglang: StandIn
+) -> None:
+    config = str(_write(tmp_path).parent)
+    words = ["--gpu", "sm120:96GB", "--python", sys.executable, "--model-config", config]
+    done = _run(tmp_path, sglang, *words, command="plan")
+    assert done.returncode == 0, done.stderr
+    assert "refused: 3 cells: ValueError: attention refused" in done.stdout
+    assert "cells: 2 to launch" in done.stdout

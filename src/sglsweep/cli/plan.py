@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sglsweep.config.sweep import Sweep
     from sglsweep.expand import Expanded
     from sglsweep.expand.resolved import Settled
+    from sglsweep.prepare import Ground
 
 
 _ATTEMPT_MIN = 5.0
@@ -25,13 +26,18 @@ def plan(
         "--probe",
         help="Ask the host's SGLang for its flags and what it makes of every cell.",
     ),
+    gpu: str | None = typer.Option(
+        None, "--gpu", help="As for `resolve`: probe this machine's SGLang for such a GPU."
+    ),
+    python: str | None = typer.Option(None, "--python", help="As for `resolve`."),
+    model_config: list[Path] = typer.Option([], "--model-config", help="As for `resolve`."),
     first: int = typer.Option(10, help="How many first attempts to show."),
     strategy: str = typer.Option("adaptive", help="As for `sweep`."),
     seed: int = typer.Option(0, help="As for `sweep`."),
 ) -> None:
     """Show the cells, what is excluded and why, the first attempts and how long it may take.
 
-    Touches no host unless --probe is given.
+    Touches no host unless --probe is given; --gpu and --python ask on this machine instead.
 
     Example: sglsweep plan configs/demo-cpu.yaml --probe
     """
@@ -39,21 +45,28 @@ def plan(
     from sglsweep.expand import expand
 
     sweep = load_sweep(file)
-    if probe:
-        from sglsweep.prepare import prepare
-        from sglsweep.sweep import ask_first
-
-        ground = prepare(file)
-        try:
-            ground = ask_first(ground) if sweep.resolve else ground
-        finally:
-            ground.host.close()
+    is_checked = probe or gpu is not None or python is not None
+    if is_checked:
+        ground = _probed(sweep, file, gpu, python, model_config)
         expanded = ground.expanded
         _print_settled(ground.settled)
     else:
         expanded = expand(sweep)
-    _print_matrix(sweep, expanded, is_checked=probe)
+    _print_matrix(sweep, expanded, is_checked=is_checked)
     _print_first(sweep, expanded, first, (strategy, seed))
+
+
+def _probed(
+    sweep: Sweep, file: Path, gpu: str | None, python: str | None, model_config: list[Path]
+) -> Ground:
+    from sglsweep.cli.resolve import ask_here
+    from sglsweep.prepare import prepare
+
+    if sweep.resolve or gpu or python:
+        return ask_here(file, gpu, python, model_config)
+    ground = prepare(file)
+    ground.host.close()
+    return ground
 
 
 def _print_matrix(sweep: Sweep, expanded: Expanded, *, is_checked: bool) -> None:

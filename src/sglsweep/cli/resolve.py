@@ -43,19 +43,9 @@ def resolve(
 
     Example: sglsweep resolve configs/glm5-nvfp4-sm120.yaml --gpu sm120:96GB
     """
-    from sglsweep.catalogue.gpus import described
     from sglsweep.errors import ConfigError
-    from sglsweep.prepare import Here, prepare
-    from sglsweep.sweep import ask_first
 
-    card = described(gpu) if gpu else None
-    here = Here(python=python) if gpu or python else None
-    ground = prepare(file, here=here)
-    try:
-        configs = _configs(ground, model_config)
-        ground = ask_first(ground, gpu=card, configs=configs)
-    finally:
-        ground.host.close()
+    ground = ask_here(file, gpu, python, model_config)
     if ground.settled is None:
         told = "; ".join(note.text for note in ground.expanded.notes) or "no build has an SGLang"
         raise ConfigError(
@@ -66,6 +56,28 @@ def resolve(
         typer.echo(json.dumps(_document(ground, ground.settled)))
     else:
         _print(ground, ground.settled)
+
+
+def ask_here(
+    file: Path, gpu: str | None, python: str | None, model_config: Sequence[Path]
+) -> Ground:
+    """Prepare a sweep and ask its builds: on this machine if a GPU or a Python is named.
+
+    Raises:
+        ConfigError: the file, the GPU or a config.json is wrong.
+        HostError: the host, or a build on it, cannot be used.
+    """
+    from sglsweep.catalogue.gpus import described
+    from sglsweep.prepare import Here, prepare
+    from sglsweep.sweep import ask_first
+
+    card = described(gpu) if gpu else None
+    here = Here(python=python) if gpu or python else None
+    ground = prepare(file, here=here)
+    try:
+        return ask_first(ground, gpu=card, configs=_configs(ground, model_config))
+    finally:
+        ground.host.close()
 
 
 def _configs(ground: Ground, files: Sequence[Path]) -> dict[str, object]:
