@@ -86,14 +86,6 @@ def ranks_of(sweep: Sweep) -> int:
     return max(found["tp-size"] * found["pp-size"] // max(found["nnodes"], 1), 1)
 
 
-def hub_of(sweep: Sweep) -> str | None:
-    """Return the Hugging Face cache that the sweep's launches use; None = the login's."""
-    env = sweep.launch.env
-    home = str(env.get("HF_HOME") or "")
-    hub = str(env.get("HF_HUB_CACHE") or (f"{home}/hub" if home else ""))
-    return hub if hub and "${" not in hub else None
-
-
 def is_usable(checks: list[Check]) -> bool:
     """Tell whether a sweep can run there."""
     return all(check.level is not Level.PROBLEM for check in checks)

@@ -249,8 +249,10 @@ def _facts(host: Host, python: str, pythons: Mapping[str, str], sweep: Sweep) ->
         for name, interpreter in pythons.items()
         if sweep.builds[name].rehearsal is None
     }
+    hub = hub_of(sweep)
+    cache = ["--hub", hub] if hub else []
     models = {
-        name: probe_facts(host, python, ["--model", model.target]).get("model")
+        name: probe_facts(host, python, ["--model", model.target, *cache]).get("model")
         for name, model in sweep.models.items()
     }
     return {
@@ -259,6 +261,14 @@ def _facts(host: Host, python: str, pythons: Mapping[str, str], sweep: Sweep) ->
         "models": models,
         "fingerprint": _fingerprint(machine, builds, models),
     }
+
+
+def hub_of(sweep: Sweep) -> str | None:
+    """Return the Hugging Face cache that the sweep's launches use; None = the login's."""
+    env = sweep.launch.env
+    home = str(env.get("HF_HOME") or "")
+    hub = str(env.get("HF_HUB_CACHE") or (f"{home}/hub" if home else ""))
+    return hub if hub and "${" not in hub else None
 
 
 def _fingerprint(machine: Mapping[str, object], *parts: object) -> str:

@@ -71,8 +71,8 @@ def _of_sweep(path: Path, patient: Patient) -> Patient:
     from dataclasses import replace
 
     from sglsweep.config.sweep import load_sweep
-    from sglsweep.doctor import ModelWanted, hub_of, ranks_of
-    from sglsweep.prepare import interpreters, refuse_unsupported
+    from sglsweep.doctor import ModelWanted, ranks_of
+    from sglsweep.prepare import hub_of, interpreters, refuse_unsupported
 
     sweep = load_sweep(path)
     refuse_unsupported(sweep)
