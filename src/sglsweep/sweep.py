@@ -416,3 +416,12 @@ def tell_notes(sweeping: Sweeping) -> None:
     ground = sweeping.ground
     for note in (*ground.config.unsupported, *ground.sweep.unsupported, *ground.expanded.notes):
         sweeping.listener.tell(Note(text=f"note: {note.where}: {note.text}"))
+    settled = ground.settled
+    if settled is not None:
+        sweeping.listener.tell(
+            Note(
+                text=f"SGLang refuses {len(settled.refused)} of {len(settled.answers)} cells, "
+                f"{len(settled.merged)} are equal to another; "
+                f"{len(settled.suspects)} of the rest are known not to work and come last"
+            )
+        )

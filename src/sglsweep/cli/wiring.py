@@ -13,6 +13,7 @@ from sglsweep.cli.live import LiveView, showing
 from sglsweep.cli.scene import Scene
 from sglsweep.clock import SystemClock
 from sglsweep.config.sweep import load_sweep
+from sglsweep.events import Note
 from sglsweep.foresee import step_after
 from sglsweep.journal import Journal, RunIdentity
 from sglsweep.matrix import spell
@@ -51,9 +52,10 @@ def open_sweep(
         try:
             with Journal.create_or_resume(folder, identity_of(sweep)) as journal:
                 journal.record(source=str(path.absolute()))
-                if is_planned and sweep.resolve:
-                    ground = ask_first(ground, cache=folder / "resolved")
                 with showing(scene_of(sweep, journal)) as listener:
+                    if is_planned and sweep.resolve and ground.tables:
+                        listener.tell(Note(text="asking SGLang what it makes of every cell"))
+                        ground = ask_first(ground, cache=folder / "resolved")
                     sweeping = Sweeping(
                         ground=ground,
                         journal=journal,
