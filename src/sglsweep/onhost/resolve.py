@@ -845,6 +845,11 @@ class _Card:
                 known = card._gpu.get("sm_count")
                 return int(known) if known else int(card._guess("number of SMs", 132))
 
+            def __getattr__(self, name: str) -> int:
+                if name.startswith("__"):
+                    raise AttributeError(name)
+                return int(card._guess("GPU property " + name, 0))
+
         return Properties()
 
     def _forgive_missing_operators(self, torch: Any) -> None:
