@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from sglsweep.attempt import Ladder, Rung, Soak
+from sglsweep.report.best import best_serving
 from sglsweep.report.findings import render
 from sglsweep.report.record import findings_json
 from sglsweep.report.sections.load import pareto
@@ -85,3 +86,17 @@ def test_the_record_for_machines_holds_the_ladder(demo: Demo) -> None:
     assert isinstance(attempts, list)
     assert attempts[1]["ladder"]["rungs"][1]["tokens_per_s"] == 400.0
     assert attempts[0]["ladder"] is None
+
+
+def test_a_winner_that_was_slower_when_repeated_is_not_recommended(demo: Demo) -> None:
+    """Attempts 2 and 4 serve; 2 was faster once, and slower on the average of two launches."""
+    demo.facts = {**demo.facts, "goal": ["fastest"]}  # type: ignore[misc]
+    second, fourth = demo.outcomes[1], demo.outcomes[3]
+    again = replace(second, attempt=replace(second.attempt, number=9, relaunch_of=2))
+    one = Ladder(rungs=(rung(8, 400.0, 9.0),))
+    demo.outcomes[1] = replace(second, ladder=one)
+    demo.outcomes[3] = replace(fourth, ladder=Ladder(rungs=(rung(8, 380.0, 9.0),)))
+    demo.outcomes.append(replace(again, ladder=Ladder(rungs=(rung(8, 300.0, 9.0),))))
+    best = best_serving(view_of(demo))
+    assert best is not None
+    assert best.attempt.number == 4

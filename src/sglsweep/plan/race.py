@@ -61,6 +61,15 @@ class _Runner:
         return (max(speeds) - min(speeds)) / max(speeds) if len(speeds) > 1 else 0.0
 
 
+def mean_speed(outcomes: Sequence[Outcome]) -> float | None:
+    """Return tokens a second of one launch command over its attempts, as the race ranks it.
+
+    None where no attempt was measured; 0 where no rung keeps the objectives.
+    """
+    measured = tuple(o for o in outcomes if o.ladder is not None and o.ladder.rungs)
+    return _Runner(measured).speed if measured else None
+
+
 def next_heat(outcomes: Sequence[Outcome]) -> Launch | Finish:
     """Return what is still to be measured, or who won and by how much."""
     runners = _runners(outcomes)

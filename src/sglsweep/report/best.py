@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import StepState
+from sglsweep.plan.race import mean_speed
 from sglsweep.report.numbers import KV_TOKENS, metric
 from sglsweep.report.view import is_doubtful
 from sglsweep.verdict import Verdict
@@ -27,7 +28,7 @@ def best_serving(run: RunView) -> Outcome | None:
 
 def _merit(run: RunView, outcome: Outcome) -> tuple[float, ...]:
     proof = outcome.proof
-    speed = _speed(outcome)
+    speed = _speed(run, outcome)
     suspects = sum(s.state is StepState.SUSPECT for s in proof.steps) if proof else 0
     return (
         not run.is_flaky(outcome),
@@ -40,11 +41,12 @@ def _merit(run: RunView, outcome: Outcome) -> tuple[float, ...]:
     )
 
 
-def _speed(outcome: Outcome) -> float:
-    """Return the speed of the best rung that meets the objectives, else of the proof's load."""
-    if outcome.ladder is not None and outcome.ladder.rungs:
-        best = outcome.ladder.best
-        return best.tokens_per_s if best else 0.0
+def _speed(run: RunView, outcome: Outcome) -> float:
+    """Return the speed of its launches under the ladder, else of its proof's load."""
+    served = [o for o in run.repeats(outcome) if o in run.serving]
+    speed = mean_speed(served or [outcome])
+    if speed is not None:
+        return speed
     return (outcome.proof.tokens_per_s if outcome.proof else None) or 0.0
 
 
