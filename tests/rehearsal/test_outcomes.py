@@ -111,7 +111,7 @@ def test_untuned_moe_tiles_serve_one_request_and_die_of_two(tmp_path: Path) -> N
 
 
 def test_a_prefix_hit_can_be_what_kills(tmp_path: Path) -> None:
-    world = one_rule(tmp_path, "kernel-unsupported triton-out-of-shared-memory decode")
+    world = one_rule(tmp_path, "kernel-unsupported triton-smem-attention decode")
     with launched(tmp_path, "--attention-backend", "triton", world=world) as standin:
         standin.await_line(READY)
         assert standin.generate(range(200), temperature=1.0)["meta_info"]["cached_tokens"] == 0
