@@ -17,9 +17,11 @@ import pytest
 from models import make_gpt2
 from probe.asker import Asker
 from sglsweep import catalogue
-from sglsweep.attempt import End, StepState
+from sglsweep.attempt import End, Ladder, StepState
 from sglsweep.catalogue import limits
+from sglsweep.probe.ladder import Climb
 from sglsweep.probe.proof import ProbeSettings, Session, from_launch, prove
+from sglsweep.probe.target import Target, Traffic
 from sglsweep.triage.follow import Follower
 from sglsweep.verdict import Verdict
 from sglsweep.watch import ReadyForProof, Watcher
@@ -89,13 +91,28 @@ def proven(port: int, *, has_random_weights: bool = False) -> Session:
     return prove(from_launch({}, CONFIG, settings=settings), Asker(port))
 
 
-def test_a_healthy_server_is_proven(sglang: Path, tmp_path: Path) -> None:
+def climbed(port: int, target: Target) -> Ladder:
+    climb = Climb(target, Traffic(input=24, output=16, rungs=(1, 4), slo={"e2e_p90": 600.0}))
+    asker = Asker(port)
+    while (step := climb.next()) is not None:
+        climb.judge(step, asker(step))
+    assert climb.broke is None, climb.broke
+    return climb.ladder
+
+
+def test_a_healthy_server_is_proven_and_climbs_its_ladder(sglang: Path, tmp_path: Path) -> None:
     with serving(sglang, tmp_path, "ok") as port:
         session = proven(port)
+        ladder = climbed(port, session.target)
+    assert [r.concurrency for r in ladder.rungs] == [1, 4]
+    for rung in ladder.rungs:
+        assert rung.meets_slo
+        assert rung.tokens_per_s > 0
+        assert {"ttft_p99_s", "tpot_p50_s", "e2e_p90_s"} <= set(rung.numbers)
     states = {s.name: s.state for s in session.proof.steps}
     assert session.proof.holds, session.proof
     for name in ("sampled", "two-at-once", "prefix-hit", "chunked-prefill", "load", "batch"):
-        assert states[name] is StepState.OK, session.proof
+        assert states[name] is StepState.OK, [s for s in session.proof.steps if s.name == name]
     assert session.proof.tokens_per_s
     assert session.server_info["max_total_num_tokens"] == 8192
 
@@ -111,7 +128,7 @@ def test_a_model_of_nans_is_healthy_to_curl_and_garbage_to_the_proof(
         assert proof.first_failure is not None
         assert proof.first_failure.verdict is Verdict.GARBAGE_OUTPUT
         assert proof.first_failure.name == "sampled"
-        assert "token id 0 in all of 36 tokens" in proof.first_failure.detail
+        assert "token id 0 in all of 34 tokens" in proof.first_failure.detail
 
 
 def test_weights_that_were_never_loaded_are_known_as_such(sglang: Path, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def _no_text(answer: Generation) -> str:
     is_long = answer.completion_tokens >= _TEXT_TOKENS
     if answer.completion_tokens == 0 or (is_long and not answer.text):
         return f"no text in {answer.completion_tokens} tokens"
-    if answer.text and not answer.text.strip("\ufffd"):
+    if is_long and not answer.text.strip("\ufffd"):
         return f"only replacement characters in {answer.completion_tokens} tokens"
     return ""
 
