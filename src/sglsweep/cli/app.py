@@ -59,7 +59,7 @@ def options(
     """Accept the options that stand before a command."""
 
 
-_COMMANDS = {
+COMMANDS = {
     "sweep": "sweep",
     "plan": "plan",
     "resolve": "resolve",
@@ -84,12 +84,12 @@ _COMMANDS = {
 """Command -> module of `sglsweep.cli` that holds a function of that name."""
 
 
-def program(names: Iterable[str] = _COMMANDS) -> typer.Typer:
+def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """Return the program with the commands named; only their modules are imported."""
     known = {info.name for info in app.registered_commands}
     for name in names:
         if name not in known:
-            module = importlib.import_module(f"sglsweep.cli.{_COMMANDS[name]}")
+            module = importlib.import_module(f"sglsweep.cli.{COMMANDS[name]}")
             app.command(name)(getattr(module, name))
     return app
 
@@ -100,5 +100,5 @@ def main() -> None:
     A command that is named first is imported alone: `triage` must not wait for the planner.
     """
     gc.set_threshold(50_000)  # imports leave no garbage; looking for it is a fifth of a start
-    asked = [word for word in sys.argv[1:2] if word in _COMMANDS]
-    program(asked or _COMMANDS)()
+    asked = [word for word in sys.argv[1:2] if word in COMMANDS]
+    program(asked or COMMANDS)()
