@@ -42,7 +42,7 @@ def attempt(number: int, why: str = "listed under include", **flags: Value) -> A
         port=30000,
         why=why,
         started_at="2026-02-10T10:00:00Z",
-        keeper_dir=f"/work/{number:04d}",
+        keeper_dir=f"/home/me/.sglsweep/runs/r/{number:04d}",
     )
 
 
