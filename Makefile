@@ -39,7 +39,7 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 fix: install
 	$(BIN)/ruff check --fix .
@@ -48,7 +48,7 @@ fix: install
 bench: install models
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/triage.py
-	$(BIN)/python bench/planner.py
+	$(BIN)/python bench/planner/measure.py
 
 clean:
 	rm -rf $(VENV) $(SGLANG) models runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
