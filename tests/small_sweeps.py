@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from sshd import free_port
 
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Mapping
 
 WORLD = """
@@ -94,6 +94,7 @@ class Folder:
                 stderr=said,
                 text=True,
                 env=self.env,
+                preexec_fn=hear_ctrl_c,  # noqa: PLW1509 - it sets a handler, no more
             )
 
     def records(self) -> dict[int, Json]:
@@ -139,6 +140,11 @@ class Folder:
 
 
 Json = dict[str, Any]
+
+
+def hear_ctrl_c() -> None:
+    """Undo what a shell does to a command in the background: it lets it ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def small_sweep(path: Path, *, host: str = "local", hosts: str = "") -> Folder:

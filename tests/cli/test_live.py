@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from attempts import wait_until
 from sglsweep.journal import Journal
-from small_sweeps import VERDICTS, Folder, small_sweep, wait_until_gone
+from small_sweeps import VERDICTS, Folder, hear_ctrl_c, small_sweep, wait_until_gone
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +35,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
+            preexec_fn=hear_ctrl_c,  # noqa: PLW1509 - it sets a handler, no more
             env={**folder.env, "TERM": "xterm-256color", **env},
         )
         os.close(slave)

@@ -96,7 +96,8 @@ def test_the_fastest_is_launched_again_before_it_is_called_so(tmp_path: Path) ->
     heats = [r for r in records.values() if r not in again]
     assert {r["attempt"]["cell"]["attention-backend"] for r in heats} == {"flashinfer", "triton"}
     assert all(r["ladder"]["is_short"] for r in heats)
-    assert "is the fastest" in done.stdout + done.stderr or "equally fast" in done.stderr
+    # Two stand-ins are made equal: which of the two is said depends on the machine's noise.
+    assert "is the fastest" in done.stdout or "are equally fast" in done.stdout, done.stdout
 
 
 def test_garbage_is_confirmed_with_the_nan_check_of_that_version(tmp_path: Path) -> None:
