@@ -49,6 +49,7 @@ bench: install models
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/triage.py
 	$(BIN)/python bench/planner/measure.py
+	$(BIN)/python bench/proof.py
 
 clean:
 	rm -rf $(VENV) $(SGLANG) models runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
