@@ -56,7 +56,7 @@ def _many(deployment: Deployment) -> list[str]:
         f"exec {command} \\\n  --nnodes {deployment.nodes} \\\n"
         '  --node-rank "$SLURM_NODEID" \\\n  --dist-init-addr "$SGLANG_FIRST_NODE"'
     )
-    first = '"$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)'
+    first = '"$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)'
     return [
         f'SGLANG_FIRST_NODE={first}:{_DIST_PORT}"',
         "export SGLANG_FIRST_NODE",
