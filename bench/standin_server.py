@@ -18,7 +18,8 @@ WORK_S = 1.0
 LINGER_S = 0.2
 
 _LINES = (
-    "server_args={'model_path': 'standin', 'port': 1}",
+    # A name of its own: an attempt that resolves like a finished one would be ended there.
+    f"server_args={{'model_path': 'standin-{os.getpid()}', 'port': 1}}",
     "Init torch distributed begin.",
     "Init torch distributed ends. elapsed=0.10 s, mem usage=0.01 GB",
     "Load weight begin. avail mem=94.08 GB",
@@ -53,9 +54,10 @@ def main() -> None:
     if os.fork() == 0:
         time.sleep(LINGER_S)
         os._exit(0)
+    # Stamped first: whoever sees the line may kill this process at once.
+    stamp(stamps, "fatal", time.time())
     say(_FATAL)
     sys.stderr.flush()
-    stamp(stamps, "fatal", time.time())
     time.sleep(LINGER_S)
     say("Received sigquit from a child process. It usually means the child failed.")
     os.kill(os.getpid(), 9)
