@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sglsweep import launch
-from sglsweep.config.hosts import DEFAULT_PORT, HostConfig
 from sglsweep.errors import ConfigError, HostError
 from sglsweep.flags import canonical
 from sglsweep.prepare import keeper_python, open_host, probe_facts, probe_flags, workdir_of
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import PurePosixPath
 
+    from sglsweep.config.hosts import HostConfig
     from sglsweep.config.sweep import Sweep
     from sglsweep.hosts.base import Host
 
@@ -124,7 +124,7 @@ def _examined(patient: Patient, host: Host) -> Iterator[Check]:
 
 
 def _facts(room: _Room, patient: Patient) -> dict[str, Any]:
-    port = patient.port or patient.config.port or DEFAULT_PORT
+    port = patient.port or patient.config.port
     words = [*_hub(patient), "--path", str(room.workdir), "--port", str(port)]
     for python in list(patient.pythons.values())[:1]:
         words += ["--python", python]

@@ -10,7 +10,6 @@ from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from sglsweep import catalogue
 from sglsweep.config.hosts import LOCAL, HostConfig, load_host
 from sglsweep.config.sweep import Sweep, load_sweep
 from sglsweep.errors import ConfigError, HostError, HostUnreachable
@@ -292,16 +291,3 @@ def _json(text: bytes) -> dict[str, object] | None:
     except ValueError:
         return None
     return said if isinstance(said, dict) else None
-
-
-def version_of(facts: Mapping[str, object], build: str) -> str:
-    """Return the catalogue's name for the build's SGLang, "" if it is not known."""
-    builds = facts.get("builds")
-    known = builds.get(build) if isinstance(builds, dict) else None
-    version = known.get("sglang") if isinstance(known, dict) else None
-    return str(version) if version else ""
-
-
-def catalogue_version() -> str:
-    """Return the version of the knowledge that judges."""
-    return catalogue.load().version

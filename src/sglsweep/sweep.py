@@ -16,7 +16,7 @@ from sglsweep.drive import finish_stopping, run_attempt, take_over
 from sglsweep.errors import HostError
 from sglsweep.events import Note
 from sglsweep.expand.resolved import launched_otherwise
-from sglsweep.flags import Command, Launch, Target, launch_argv
+from sglsweep.flags import Command, Target, launch_argv
 from sglsweep.plan import memory, strategies
 from sglsweep.plan.decide import Auto, Budget, Decision, Question, at_start, decide
 from sglsweep.plan.goal import Goal
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from sglsweep.prepare import Ground
 
 _LOST_IN_A_ROW = 3
-DEFAULT_PORT = 30000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,9 +203,7 @@ def launch_cell(
     return run_attempt(site, attempt, ground.facts)
 
 
-def command_for(
-    ground: Ground, cell: Cell, *, changes: Mapping[str, Value] | None = None
-) -> Command:
+def command_for(ground: Ground, cell: Cell) -> Command:
     """Return the launch of a cell."""
     sweep = ground.sweep
     build, model = sweep.build_of(cell), sweep.model_of(cell)
@@ -217,10 +214,7 @@ def command_for(
         revision=model.revision,
         offline=model.offline,
     )
-    launch = sweep.launch
-    if changes:
-        launch = Launch(flags={**launch.flags, **changes}, env=launch.env)
-    command = launch_argv(launch, cell, target, ground.tables.get(build.name))
+    command = launch_argv(sweep.launch, cell, target, ground.tables.get(build.name))
     if build.rehearsal is None:
         return command
     return Command(
@@ -232,7 +226,7 @@ def command_for(
 
 def port_of(ground: Ground) -> int:
     """Return the port that attempts listen on: the sweep's, else the host's."""
-    return ground.sweep.port or ground.config.port or DEFAULT_PORT
+    return ground.sweep.port or ground.config.port
 
 
 def python_word(ground: Ground, build: str) -> str:

@@ -70,21 +70,15 @@ def relaunch(
     Example: sglsweep relaunch runs/demo 3 --set attention-backend=torch_native
     """
     from sglsweep import report
+    from sglsweep.cli.runs import outcome_of, read_run, source_of
     from sglsweep.cli.settings import parse_removals, parse_settings
     from sglsweep.cli.wiring import open_sweep
-    from sglsweep.journal import Journal, find_run
     from sglsweep.sweep import launch_cell, settle
 
-    folder = find_run(run, Path.cwd())
-    stored = Journal.read(folder)
-    before = next((o for o in stored.history() if o.attempt.number == number), None)
-    if before is None:
-        known = ", ".join(str(o.attempt.number) for o in stored.history()) or "none"
-        raise ConfigError(
-            f"{run}: no finished attempt {number}", next_step=f"Finished attempts: {known}."
-        )
+    stored = read_run(run)
+    before = outcome_of(stored, number)
     changes = {**parse_settings(settings), **parse_removals(removals)}
-    with open_sweep(_source(stored, folder), folder) as sweeping:
+    with open_sweep(source_of(stored), stored.folder) as sweeping:
         table = sweeping.ground.tables.get(before.attempt.build)
         extra = explaining(table) if explain else {}
         cell = before.attempt.cell.with_values({**changes, **extra})
@@ -111,13 +105,6 @@ def explaining(table: FlagTable | None) -> dict[str, Value]:
         "env.SGLANG_ENABLE_ASYNC_ASSERT": "1",
         "env.SGLANG_ENABLE_NAN_LOGITS_CHECK": "1",
     }
-
-
-def _source(stored: object, folder: Path) -> Path:
-    """Return the sweep's own file while it exists, else the copy in the run's folder."""
-    facts = getattr(stored, "facts", {})
-    source = Path(str(facts.get("source", "")))
-    return source if source.is_file() else folder / "sweep.yaml"
 
 
 def _find_cell(sweeping: Sweeping, key: str) -> Cell:

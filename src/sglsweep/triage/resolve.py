@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sglsweep.catalogue.signature import Role, Tier
-from sglsweep.verdict import Phase, Verdict
+from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,8 +196,3 @@ def explains(event: Event, reading: Reading) -> Event | None:
 
 def _letters(word: str) -> str:
     return re.sub(r"[^a-z0-9]", "", word.lower())
-
-
-def phase_of(event: Event | None, reading: Reading) -> Phase:
-    """Return the phase at the cause, or at the end of a log without one."""
-    return event.phase if event is not None else reading.progress.phase
