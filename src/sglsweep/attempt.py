@@ -281,13 +281,71 @@ class Soak:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Instants:
+    """When what happened to one attempt: seconds since the epoch, on the controller's clock.
+
+    What the host saw is brought to that clock by the keeper's heartbeats. None: it did not
+    happen, or nobody saw it.
+
+    Attributes:
+        call_at: this call of the tool opened the run; attempts of one call follow each other.
+        decided_at: the attempt was chosen.
+        exec_at: the server was started on the host.
+        fatal_at: a fatal line, or the exit, was first seen.
+        judged_at: the wait ended: last words heard, the proof's last answer taken, or a limit.
+        stop_at: the end began on the host; before `judged_at` where the server ended by itself.
+        group_gone_at: no process of the attempt lived any more.
+        gpu_free_at: the GPUs' memory was back; None without a GPU, or if it did not come back.
+        port_free_at: nobody listened on the port any more.
+        closed_at: the record was complete.
+    """
+
+    call_at: float | None = None
+    decided_at: float | None = None
+    exec_at: float | None = None
+    fatal_at: float | None = None
+    judged_at: float | None = None
+    stop_at: float | None = None
+    group_gone_at: float | None = None
+    gpu_free_at: float | None = None
+    port_free_at: float | None = None
+    closed_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """Seconds spent on one attempt, by what they were spent on."""
+    """Seconds spent on one attempt, by what they were spent on.
+
+    Attributes:
+        total_s: from the decision until the stop was seen to its end.
+        ready_s: from the decision until the server was ready.
+        proof_s: from ready until the wait ended.
+        stop_s: from the wait's end until the stop was seen to its end.
+        launch_s: from the decision until the server was started: records, copies, the keeper.
+        server_s: from there until the wait ended; the server's own time.
+        last_words_s: of `server_s`: from the fatal line, or the exit, until the wait ended.
+        group_gone_s: from the wait's end until no process lived; 0 if none did by then.
+        gpu_free_s: from the wait's end until the GPUs' memory was back.
+        port_free_s: from the wait's end until the port was free.
+        at: the instants behind them.
+    """
 
     total_s: float = 0.0
     ready_s: float | None = None
     proof_s: float | None = None
     stop_s: float | None = None
+    launch_s: float | None = None
+    server_s: float | None = None
+    last_words_s: float | None = None
+    group_gone_s: float | None = None
+    gpu_free_s: float | None = None
+    port_free_s: float | None = None
+    at: Instants = field(default_factory=Instants)
+
+    @property
+    def dead_s(self) -> float | None:
+        """What passed beside the server's own time: launching it and ending it."""
+        return None if self.server_s is None else max(self.total_s - self.server_s, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

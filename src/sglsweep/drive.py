@@ -9,13 +9,14 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from sglsweep import launch
-from sglsweep.attempt import End, EndKind, Outcome, Timings
+from sglsweep.attempt import End, EndKind, Outcome
 from sglsweep.clock import stamp
 from sglsweep.conclude import conclude, ending_of, with_server_words
 from sglsweep.equal import equal_outcome
 from sglsweep.errors import HostError, HostUnreachable
 from sglsweep.events import Ended, Note, Progress, Started, Stopping
 from sglsweep.prove import prove
+from sglsweep.stopwatch import Stopwatch
 from sglsweep.triage.ending import Ending
 from sglsweep.triage.follow import Follower
 from sglsweep.watch import Continue, ReadyForProof, Watcher
@@ -46,9 +47,9 @@ def run_attempt(site: Site, attempt: Attempt, facts: Mapping[str, object]) -> Ou
             without us and its record stays open, to be taken over by the next call.
         KeyboardInterrupt: after the attempt was stopped and closed as interrupted.
     """
+    started = site.clock.now()
     site.journal.open(attempt, facts)
     site.listener.tell(Started(attempt=attempt))
-    started = site.clock.now()
     try:
         launched = launch.start(
             site.host, site.keeper_python, PurePosixPath(attempt.keeper_dir), _spec(site, attempt)
@@ -60,7 +61,8 @@ def run_attempt(site: Site, attempt: Attempt, facts: Mapping[str, object]) -> Ou
         # It may or may not have been started: whoever looks knows, and ends it.
         take_over(site, attempt, facts, end=_stopped_by_user())
         raise
-    return Drive(site, attempt, launched, started=started, facts=facts).see_through()
+    watch = Stopwatch(started, call_at=site.journal.opened_at)
+    return Drive(site, attempt, launched, facts=facts, stopwatch=watch).see_through()
 
 
 def take_over(
@@ -82,7 +84,8 @@ def take_over(
     state = launched.state()
     # In this machine's time: the host's clock may be another.
     started = site.clock.now() - max(state.beat_at - state.started_at, 0.0)
-    drive = Drive(site, attempt, launched, started=started, facts=facts)
+    watch = Stopwatch(started, call_at=site.journal.opened_at, is_adopted=True)
+    drive = Drive(site, attempt, launched, facts=facts, stopwatch=watch)
     return drive.see_through() if end is None else drive.conclude(end)
 
 
@@ -169,8 +172,8 @@ class Drive:
         attempt: Attempt,
         launched: launch.Launched,
         *,
-        started: float,
         facts: Mapping[str, object],
+        stopwatch: Stopwatch,
     ) -> None:
         self.site = site
         self.attempt = attempt
@@ -179,18 +182,17 @@ class Drive:
         self.follower = Follower(site.catalogue)
         self._watcher = Watcher(
             site.limits,
-            started_at=started,
+            started_at=stopwatch.begun_at,
             gpu_limit_w=_power_limits(facts),
             is_mute=_is_mute(attempt.argv),
         )
-        self._started = started
+        self._stopwatch = stopwatch
         self._offset = 0
         self._oom_kills = 0
-        self._ready_at: float | None = None
         self._proved: Proved | None = None
         self._twin: Outcome | None = None
         self.life: Life | None = None
-        self._phase_since = started
+        self._phase_since = stopwatch.begun_at
         self._phase = self.follower.phase
 
     def see_through(self) -> Outcome:
@@ -206,7 +208,7 @@ class Drive:
         except Exception:
             # A full disk, or a fault of our own: leave no server behind that nobody follows.
             with suppress(HostError):
-                self.launched.stop(is_ready=self._ready_at is not None)
+                self.launched.stop(is_ready=self._stopwatch.ready_at is not None)
             raise
         return self.conclude(end)
 
@@ -217,6 +219,9 @@ class Drive:
         self._oom_kills = state.oom_kills_cgroup or state.oom_kills_host or 0
         self._pump()
         now = self.site.clock.now()
+        self._stopwatch.beat(state, now)
+        if self.follower.terminal is not None or state.exited_at is not None:
+            self._stopwatch.fatal(now)
         lost = _lost(state)
         if lost is not None:
             return lost
@@ -234,6 +239,7 @@ class Drive:
     def conclude(self, end: End) -> Outcome:
         """Say what it came to, stop whatever is left, close the record."""
         ended = self.site.clock.now()
+        self._stopwatch.judged(ended)
         end = replace(end, stop_offset=self._offset, oom_kills=self._oom_kills)
         proved = self._proved
         proof = proved.proof if proved else None
@@ -243,7 +249,7 @@ class Drive:
             end=end,
             diagnosis=final_diagnosis(self.follower, end, proof, self._twin, said),
             proof=proof,
-            timings=self._timings(ended, ended),
+            timings=self._stopwatch.timings(),
             ended_at=stamp(ended),
             facts=self.facts,
             server_info=said,
@@ -252,10 +258,12 @@ class Drive:
         )
         self.site.journal.stopping(outcome)
         self.site.listener.tell(Stopping(outcome=outcome))
-        stop = self.launched.stop(is_ready=self._ready_at is not None)
+        stop = self.launched.stop(is_ready=self._stopwatch.ready_at is not None)
         stopped = self.site.clock.now()
+        self._stopwatch.stopped(stop, stopped)
         self._fetch_teardown()
-        outcome = replace(outcome, timings=self._timings(ended, stopped), ended_at=stamp(stopped))
+        timings = self._stopwatch.timings(closed_at=self.site.clock.now())
+        outcome = replace(outcome, timings=timings, ended_at=stamp(stopped))
         self.site.journal.close(outcome)
         self._tell_leftovers(stop)
         self.site.listener.tell(Ended(outcome=outcome))
@@ -286,7 +294,7 @@ class Drive:
                 attempt=self.attempt,
                 phase=self._phase,
                 phase_s=now - self._phase_since,
-                elapsed_s=now - self._started,
+                elapsed_s=now - self._stopwatch.begun_at,
                 last_text=self.follower.last_text,
                 bars=self.follower.progress,
                 ranks=self.follower.captures,
@@ -312,7 +320,7 @@ class Drive:
                 if self._twin is not None:
                     return _equal_end(self._twin)
             if isinstance(seen, ReadyForProof):
-                self._ready_at = self.site.clock.now()
+                self._stopwatch.ready(self.site.clock.now())
                 return None
             self.site.clock.sleep(_LOOK_EVERY_S)
 
@@ -333,15 +341,6 @@ class Drive:
         if stop.gpu_left_mib is not None:
             shown = ", ".join(f"{mib} MiB" for mib in stop.gpu_left_mib)
             self.site.listener.tell(Note(text=f"GPU memory did not come back: {shown}"))
-
-    def _timings(self, ended: float, stopped: float) -> Timings:
-        ready = self._ready_at
-        return Timings(
-            total_s=round(stopped - self._started, 2),
-            ready_s=None if ready is None else round(ready - self._started, 2),
-            proof_s=None if ready is None else round(ended - ready, 2),
-            stop_s=round(stopped - ended, 2),
-        )
 
 
 def _lost(state: KeeperState) -> End | None:

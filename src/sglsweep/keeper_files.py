@@ -92,8 +92,10 @@ class StopReport:
         gpu_free_s: None without a GPU, without a figure from before, or if it did not come back.
         gpu_left_mib: in use on each card where the memory did not come back.
         port_holder: who still has the port, in the keeper's words.
+        asked_at: when the end began, the host's clock.
     """
 
+    asked_at: float | None = None
     is_ready: bool = False
     signals: tuple[SignalSent, ...] = ()
     ignored: tuple[HostProcess, ...] = ()
@@ -292,7 +294,7 @@ def parse_life(raw: Json) -> Life:
 
 def parse_stop(raw: Json) -> StopReport:
     """Return how the end of a tree went."""
-    plain = ("tree_gone_s", "gpu_free_s", "port_free_s", "port_holder", "total_s")
+    plain = ("asked_at", "tree_gone_s", "gpu_free_s", "port_free_s", "port_holder", "total_s")
     left_mib = raw.get("gpu_left_mib")
     return StopReport(
         is_ready=bool(raw.get("is_ready")),

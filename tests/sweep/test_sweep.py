@@ -23,6 +23,20 @@ def test_a_sweep_maps_its_cells_and_writes_findings(tmp_path: Path) -> None:
     assert folder.processes() == []
 
 
+def test_every_record_says_when_what_happened(tmp_path: Path) -> None:
+    folder = small_sweep(tmp_path)
+    assert folder.call(*folder.sweep_words()).returncode == 0
+    order = ("call_at", "decided_at", "exec_at", "judged_at", "group_gone_at", "closed_at")
+    for record in folder.records().values():
+        timings = record["timings"]
+        instants = [timings["at"][name] for name in order]
+        assert instants == sorted(instants), instants
+        assert timings["at"]["gpu_free_at"] is None
+        assert timings["launch_s"] + timings["server_s"] <= timings["total_s"] + 0.05
+        if record["diagnosis"]["verdict"] != "serving":
+            assert timings["at"]["fatal_at"] <= timings["at"]["judged_at"]
+
+
 def test_the_same_command_again_launches_nothing(tmp_path: Path) -> None:
     folder = small_sweep(tmp_path)
     assert folder.call(*folder.sweep_words()).returncode == 0

@@ -40,6 +40,7 @@ class Journal:
         self._run = run
         self._lock = lock
         self._read: dict[Path, Record] = {}
+        self.opened_at = datetime.now(UTC).timestamp()
 
     @classmethod
     def create_or_resume(cls, folder: Path, identity: RunIdentity) -> Self:
