@@ -13,6 +13,7 @@ from sglsweep.plan.clues import FINAL
 from sglsweep.plan.explain import next_proof
 from sglsweep.plan.forecast import walls
 from sglsweep.plan.goal import Goal, goal_reached
+from sglsweep.plan.hints import hinted
 from sglsweep.plan.hypotheses import next_decision
 from sglsweep.plan.ordered import ALL_TRIED
 from sglsweep.plan.outlook import outlook
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sglsweep.matrix import Cells
+    from sglsweep.plan.hints import Hint
     from sglsweep.plan.hypotheses import Claim
     from sglsweep.plan.strategy import Evidence
     from sglsweep.plan.table import Table
@@ -47,15 +49,16 @@ class Adaptive:
     """Beliefs about faults from passes, causes, phases and blames; the likeliest cell next.
 
     A cell that failed may be launched again where everything else says that it should serve:
-    its failure may be a flake. `priors` are attempts of earlier runs: they count as evidence,
-    not as tried. `claims` are
-    the user's hypotheses, which goal explain decides first.
+    its failure may be a flake. `priors` are attempts of earlier runs: they count as evidence by
+    their weight, and not as tried. `claims` are the user's hypotheses, which the goals explain
+    and map decide first. `hints` are what the catalogue knows not to work.
     """
 
     seed: int
     goal: Goal
     priors: tuple[Evidence, ...] = ()
     claims: tuple[Claim, ...] = ()
+    hints: tuple[Hint, ...] = ()
 
     def decide(self, cells: Cells, history: Sequence[Evidence]) -> Launch | Finish:
         """Return the cell with the best chance to serve, or what else the goal asks for."""
@@ -69,14 +72,24 @@ class Adaptive:
             return self._start(cells)
         if self.goal is Goal.EXPLAIN and any(e.verdict is Verdict.SERVING for e in own):
             return next_decision(cells, own, self.claims) or next_proof(cells, own)
+        if self.goal is Goal.MAP and own and (step := next_decision(cells, own, self.claims)):
+            return step
         return self._best(cells, own, known)
 
     def _start(self, cells: Cells) -> Launch:
         """Return the user's own first cell; other seeds start elsewhere, to measure from there."""
         if not self.seed:
-            return Launch(cells[0], "nothing is known yet: the first cell as listed")
+            return self._first(cells)
         index = int(np.random.default_rng(self.seed).integers(len(cells)))
         return Launch(cells[index], f"nothing is known yet: a cell drawn by seed {self.seed}")
+
+    def _first(self, cells: Cells) -> Launch:
+        known_bad = hinted(cells, self.hints, ())
+        index = int(known_bad.factor.argmax())
+        said = "nothing is known yet: the first cell as listed"
+        if index and (hints := known_bad.against(0)):
+            said += f" that the catalogue says nothing against ({why.named(hints[0])})"
+        return Launch(cells[index], said)
 
     def _best(
         self, cells: Cells, own: Sequence[Evidence], known: Sequence[Evidence]
@@ -84,16 +97,20 @@ class Adaptive:
         table = table_of(cells)
         belief = believe(table, known)
         seen = outlook(table.split, belief)
-        chances = seen.chances
-        worth = seen.news if self.goal is Goal.MAP else chances.copy()
+        published = hinted(cells, self.hints, known)
+        chances = seen.chances * published.factor
+        worth = seen.news * published.factor if self.goal is Goal.MAP else chances.copy()
         worth[_settled(table, own, chances)] = -1.0
         if done := self._nothing_left(float(worth.max())):
             return Finish(done)
         if self.goal is not Goal.MAP and (met := walls(table, known, belief)):
             return Finish(met[0].why)
         index = self._nearest_of_the_best(table, worth, known)
+        odds = float(chances[index])
+        said = why.sentence(table, index, known, belief, odds)
+        passed_over = worth / published.factor >= worth[index] * AS_GOOD
         return Launch(
-            cells[index], why.sentence(table, index, known, belief, float(chances[index]))
+            cells[index], said + why.published(published, index, passed_over), chance=odds
         )
 
     def _nothing_left(self, worth: float) -> str | None:

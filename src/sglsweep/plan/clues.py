@@ -39,6 +39,11 @@ class Failure:
     numbers: tuple[int, ...]
     blamed: int
 
+    @property
+    def own(self) -> tuple[int, ...]:
+        """The attempts that are of this run."""
+        return tuple(number for number in self.numbers if number > 0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clues:
@@ -47,12 +52,14 @@ class Clues:
     Attributes:
         codes: values of each row's cell.
         reach: order of the phase each row ended in; `SERVED` where it served.
+        weight: how far each row can be relied on; 1 for this run's own.
         kinds: None for rows that served or ended without a cause.
         failures: rows of each kind.
     """
 
     codes: Codes
     reach: NDArray[np.int64]
+    weight: NDArray[np.float64]
     kinds: tuple[Kind | None, ...]
     failures: dict[Kind, tuple[Failure, ...]]
 
@@ -65,10 +72,12 @@ def clues_of(table: Table, history: Sequence[Evidence]) -> Clues:
     every = table.encode(entry.cell for entry in history)
     numbers: dict[tuple[bytes, Kind | None, int], list[int]] = {}
     first: dict[tuple[bytes, Kind | None, int], int] = {}
+    weight: dict[tuple[bytes, Kind | None, int], float] = {}
     for position, entry in enumerate(history):
         end = (every[position].tobytes(), _kind(entry), _reach(entry))
         first.setdefault(end, position)
         numbers.setdefault(end, []).append(entry.number)
+        weight[end] = max(weight.get(end, 0.0), entry.weight)
     failures: dict[Kind, list[Failure]] = {}
     for row, (end, position) in enumerate(first.items()):
         kind = end[1]
@@ -78,6 +87,7 @@ def clues_of(table: Table, history: Sequence[Evidence]) -> Clues:
     return Clues(
         codes=every[list(first.values())],
         reach=np.asarray([end[2] for end in first], dtype=np.int64),
+        weight=np.asarray([weight[end] for end in first], dtype=np.float64),
         kinds=tuple(end[1] for end in first),
         failures={kind: tuple(found) for kind, found in failures.items()},
     )

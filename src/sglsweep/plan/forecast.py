@@ -25,6 +25,8 @@ OFTEN = 4
 OFTEN_OUTSIDE = 6
 """Cells without a common value that failed alike before the fault is said to be elsewhere."""
 SURE = 0.9
+LEAST_CULPRIT = 0.05
+"""A combination less likely than this is not named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,19 +103,26 @@ def forecast(cells: Cells, history: Sequence[Evidence], *, attempts_left: int) -
 
 
 def walls(table: Table, known: Sequence[Evidence], belief: Belief) -> tuple[Wall, ...]:
-    """Return the failures that no cell that is left can get round."""
-    left = table.codes[~tried(table, known)]
+    """Return the failures that no cell that is left can get round.
+
+    The culprit need not be known: it is enough that every cell left has whatever it may be.
+    """
+    left = table.codes[~tried(table, [entry for entry in known if entry.is_own])]
     by_number = {entry.number: entry for entry in known}
     found = []
     for (cause, _, _), readings in belief.readings.items():
         for fault in max(readings, key=lambda reading: reading.weight).faults:
-            best = int(fault.chances.argmax())
-            axes = np.flatnonzero(belief.space.bits[best])
-            is_sure = len(fault.members) >= OFTEN and fault.chances[best] >= SURE
-            if is_sure and (left[:, axes] == belief.clues.codes[fault.row, axes]).all():
-                numbers = tuple(sorted(n for m in fault.members for n in m.numbers))
+            numbers = tuple(sorted(n for m in fault.members for n in m.own))
+            cells = sum(bool(m.own) for m in fault.members)
+            if cells < OFTEN or not len(left):
+                continue
+            # A fault is in every cell left exactly where it lies in what all of them share.
+            shared = (left == belief.clues.codes[fault.row]).all(axis=0)
+            inside = ~(belief.space.bits & ~shared).any(axis=1)
+            if fault.chances[inside].sum() >= SURE:
+                culprits = belief.space.bits[inside & (fault.chances >= LEAST_CULPRIT)]
+                names = [table.names[axis] for axis in np.flatnonzero(culprits.any(axis=0))]
                 cell = by_number[numbers[0]].cell
-                names = [table.names[axis] for axis in axes]
                 values = {name: cell.get(name) for name in names}
                 found.append(Wall(cause=cause, values=values, attempts=numbers))
     return (*found, *_outside(table, belief))
@@ -124,11 +133,13 @@ def _outside(table: Table, belief: Belief) -> list[Wall]:
     varying = [len(values) > 1 for values in table.values]
     found = []
     for kind, failures in belief.clues.failures.items():
-        rows = [failure.row for failure in failures]
+        rows = [failure.row for failure in failures if failure.own]
+        if len(rows) < OFTEN_OUTSIDE:
+            continue
         codes = belief.clues.codes[rows][:, varying]
         shares = (codes == codes[0]).all(axis=0).any()
         is_last = belief.clues.reach.max() <= belief.clues.reach[rows[0]]
-        if len(rows) >= OFTEN_OUTSIDE and is_last and not shares:
-            numbers = tuple(sorted(n for failure in failures for n in failure.numbers))
+        if is_last and not shares:
+            numbers = tuple(sorted(n for failure in failures for n in failure.own))
             found.append(Wall(cause=kind[0], values={}, attempts=numbers))
     return found

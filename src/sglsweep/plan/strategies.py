@@ -14,6 +14,7 @@ from sglsweep.plan.pairwise import Pairwise
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sglsweep.plan.hints import Hint
     from sglsweep.plan.hypotheses import Claim
     from sglsweep.plan.strategy import Evidence, Strategy
 
@@ -21,22 +22,29 @@ DEFAULT = "adaptive"
 NAMES = ("adaptive", "grid", "random", "pairwise", "one-at-a-time")
 
 
-def make(
+def make(  # noqa: PLR0913 - what is known beforehand, by name; most callers give none of it
     name: str = DEFAULT,
     *,
     seed: int = 0,
     goal: str = Goal.FIRST_SERVING,
     priors: Sequence[Evidence] = (),
     claims: Sequence[Claim] = (),
+    hints: Sequence[Hint] = (),
 ) -> Strategy:
-    """Return a strategy; only adaptive heeds attempts of earlier runs and the user's claims.
+    """Return a strategy; only adaptive heeds earlier runs, the user's claims and the catalogue.
 
     Raises:
         ConfigError: there is no such strategy or goal.
     """
     wanted = _goal(goal)
     if name == "adaptive":
-        return Adaptive(seed=seed, goal=wanted, priors=tuple(priors), claims=tuple(claims))
+        return Adaptive(
+            seed=seed,
+            goal=wanted,
+            priors=tuple(priors),
+            claims=tuple(claims),
+            hints=tuple(hints),
+        )
     if name == "grid":
         return Grid(goal=wanted)
     if name == "random":

@@ -20,6 +20,9 @@ class Evidence:
         number: the attempt's number, for the sentence that explains a decision.
         cell: the cell as launched; on axes whose effective value is known, that value.
         blames: names of axes that the cause's signature implicates.
+        weight: how far it can be relied on here; below 1 for an attempt of an earlier run, which
+            never clears or rules out anything alone. Its number is below 0.
+        source: for an attempt of an earlier run, what to call it ("run k2, attempt 3").
     """
 
     number: int
@@ -28,6 +31,13 @@ class Evidence:
     phase: Phase
     cause: str | None = None
     blames: tuple[str, ...] = ()
+    weight: float = 1.0
+    source: str = ""
+
+    @property
+    def is_own(self) -> bool:
+        """False for an attempt of an earlier run."""
+        return self.number > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,7 @@ class Launch:
     """Launch this cell next, because.
 
     Attributes:
+        chance: chance of the cell to serve, as far as the strategy has one.
         is_final: it is launched again to be measured in full, before it is called the winner.
         relaunch_of: the attempt that it repeats, with or without a change.
     """
@@ -43,6 +54,7 @@ class Launch:
     why: str
     is_final: bool = False
     relaunch_of: int | None = None
+    chance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 from sglsweep.plan.clues import FINAL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -57,11 +57,16 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """One way to read the failures of a kind: faults, and failures that were flakes."""
+    """One way to read the failures of a kind: faults, and failures that were flakes.
+
+    Attributes:
+        elsewhere: failures of earlier runs that do not bear on this one.
+    """
 
     weight: float
     faults: tuple[Fault, ...] = ()
     flakes: tuple[Failure, ...] = ()
+    elsewhere: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,34 +104,49 @@ def readings(court: Court, kind: Kind) -> tuple[Reading, ...]:
     once = court.rates.final_flake if kind[2] in FINAL else court.rates.flake
     for failure in court.clues.failures[kind]:
         alone = _alone(court, kind, failure)
-        flake = once ** len(failure.numbers) * float(court.spotless[failure.row])
-        longer = [
-            extended
-            for reading in kept
-            for extended in _extended(court, reading, failure, alone, flake)
-        ]
+        flake = once ** len(failure.own) * float(court.spotless[failure.row])
+        longer: list[Reading] = []
+        for reading in kept:
+            longer += _extended(court, reading, failure, alone)
+            longer.append(
+                _as_flake(court, reading, failure, flake)
+                if failure.own
+                else _elsewhere(court, reading, failure)
+            )
         longer.sort(key=lambda reading: -reading.weight)
         kept = _normalised(longer[:KEPT_READINGS]) or kept
     return tuple(_normalised([reading for reading in kept if reading.weight >= LEAST_WEIGHT]))
 
 
-def _extended(
-    court: Court, reading: Reading, failure: Failure, alone: Fault, flake: float
-) -> list[Reading]:
-    """Return the reading with one more failure: of a known fault, of a new one, or a flake."""
-    longer = []
+def _extended(court: Court, reading: Reading, failure: Failure, alone: Fault) -> Iterator[Reading]:
+    """Yield the reading with one more failure: of a fault that it holds, or of a new one."""
+    holds = float(court.clues.weight[failure.row])
     for place, fault in enumerate(reading.faults):
         wider = _joined(court, fault, failure)
         if wider.weight > 0:
             faults = (*reading.faults[:place], wider, *reading.faults[place + 1 :])
+            # Failures of one earlier run say the same of this machine: all of them or none.
+            is_doubted = any(not member.own for member in fault.members)
             weight = reading.weight * wider.weight / fault.weight
-            longer.append(replace(reading, weight=weight, faults=faults))
+            weight *= 1.0 if is_doubted else holds
+            yield replace(reading, weight=weight, faults=faults)
     if alone.weight > 0:
-        weight = reading.weight * alone.weight * court.rates.shared
-        longer.append(replace(reading, weight=weight, faults=(*reading.faults, alone)))
-    weight = reading.weight * flake * court.rates.shared
-    longer.append(replace(reading, weight=weight, flakes=(*reading.flakes, failure)))
-    return longer
+        weight = reading.weight * alone.weight * court.rates.shared * holds
+        yield replace(reading, weight=weight, faults=(*reading.faults, alone))
+
+
+def _as_flake(court: Court, reading: Reading, failure: Failure, chance: float) -> Reading:
+    weight = reading.weight * chance * court.rates.shared
+    return replace(reading, weight=weight, flakes=(*reading.flakes, failure))
+
+
+def _elsewhere(court: Court, reading: Reading, failure: Failure) -> Reading:
+    """Return the reading with a failure of an earlier run that shows no fault of this matrix."""
+    holds = float(court.clues.weight[failure.row])
+    weight = reading.weight
+    if not reading.elsewhere:
+        weight *= (1.0 - holds) * court.rates.shared
+    return replace(reading, weight=weight, elsewhere=(*reading.elsewhere, failure))
 
 
 def _alone(court: Court, kind: Kind, failure: Failure) -> Fault:
@@ -136,7 +156,11 @@ def _alone(court: Court, kind: Kind, failure: Failure) -> Fault:
     alive = np.maximum(court.alive[failure.row], LEAST_ALIVE)
     weights = space.expected * np.where(space.sizes == 1, alive[space.bits.argmax(axis=1)], 1.0)
     reach = clues.reach[failure.row]
-    weights = np.where(_held(space.masks, agree[clues.reach > reach]), 0.0, weights)
+    further = clues.reach > reach
+    weights = np.where(_held(space.masks, agree[further & (clues.weight >= 1.0)]), 0.0, weights)
+    for row in np.flatnonzero(further & (clues.weight < 1.0)):
+        held = _held(space.masks, agree[row : row + 1])
+        weights = np.where(held, weights * (1.0 - clues.weight[row]), weights)
     for other, failures in clues.failures.items():
         rows = [f.row for f in failures]
         if other != kind and clues.reach[rows[0]] == reach:

@@ -48,10 +48,15 @@ class Unseen:
         ]
         start = np.concatenate([[0], np.cumsum(sizes)])
         furthest = np.full((start[-1], start[-1]), -1, dtype=np.int64)
-        for codes, reach in zip(clues.codes, clues.reach, strict=True):
-            block = np.ix_(codes + start[:-1], codes + start[:-1])
-            furthest[block] = np.maximum(furthest[block], reach)
+        blocks = [np.ix_(codes + start[:-1], codes + start[:-1]) for codes in clues.codes]
+        for block, reach, weight in zip(blocks, clues.reach, clues.weight, strict=True):
+            if weight >= 1.0:
+                furthest[block] = np.maximum(furthest[block], reach)
         share = unseen_shares()[furthest]
+        for block, reach, weight in zip(blocks, clues.reach, clues.weight, strict=True):
+            if weight < 1.0:
+                hidden = np.minimum(share[block], unseen_shares()[reach])
+                share[block] = (1.0 - weight) * share[block] + weight * hidden
         one = rates.faults[0] / 8
         two = rates.faults[1] / 8 / max(1, (axes - 1) / 2)
         span = [slice(start[axis], start[axis + 1]) for axis in range(axes)]

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sglsweep.plan.rates import SERVED
+from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from sglsweep.plan.belief import Belief
+    from sglsweep.plan.hints import Hint, Hinted
     from sglsweep.plan.strategy import Evidence
     from sglsweep.plan.table import Codes, Table
 
@@ -31,16 +35,15 @@ def sentence(
     nearest = min(range(len(known)), key=lambda i: (changes[i], -known[i].phase.order, -i))
     odds = f"chance to serve {percent(chance)}"
     if not changes[nearest]:
-        return (
-            f"attempt {known[nearest].number} again: nothing else speaks against it, so its "
-            f"failure may be a flake; {odds}"
-        )
+        return f"{_as_before(known[nearest])}; {odds}"
     accused = accusations(belief)
     if changes[nearest] > MOST_CHANGES:
         return f"{_avoids(table, codes, accused)}; {odds}"
-    kept = f"keeps the rest of attempt {known[nearest].number}"
+    kept = f"keeps the rest of {attempt(known[nearest])}"
+    sources = {entry.number: entry.source for entry in known if not entry.is_own}
     changed = [
-        table.names[axis] + _by(accused.get((int(axis), int(every[nearest][axis])), set()))
+        table.names[axis]
+        + _by(accused.get((int(axis), int(every[nearest][axis])), set()), sources)
         for axis in np.flatnonzero(every[nearest] != codes)
     ]
     return f"{kept}{_got_to(belief, known[nearest])}, changes {joined(changed)}; {odds}"
@@ -67,10 +70,46 @@ def joined(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _by(numbers: set[int]) -> str:
-    if not numbers:
-        return ""
-    return f" (suspected after {joined([str(n) for n in sorted(numbers)])})"
+def attempt(entry: Evidence) -> str:
+    """Name an attempt: its number, and its run where that is an earlier one."""
+    return f"attempt {entry.number}" if entry.is_own else entry.source
+
+
+def _as_before(entry: Evidence) -> str:
+    """Say why a cell is launched that an attempt has launched before."""
+    if entry.is_own:
+        may_be = "nothing else speaks against it, so its failure may be a flake"
+        return f"{attempt(entry)} again: {may_be}"
+    if entry.verdict is Verdict.SERVING:
+        return f"known from {attempt(entry)}: it served there"
+    return f"as {attempt(entry)}, which failed there: nothing else speaks against it here"
+
+
+def _by(numbers: set[int], sources: Mapping[int, str]) -> str:
+    """Say which attempts accuse a value; those of earlier runs by the name of their run."""
+    own = joined([str(number) for number in sorted(numbers) if number not in sources])
+    known = joined(
+        [sources[number] for number in sorted(numbers, reverse=True) if number in sources][:2]
+    )
+    said = [f"suspected after {own}" if own else "", f"known from {known}" if known else ""]
+    told = ", ".join(word for word in said if word)
+    return f" ({told})" if told else ""
+
+
+def named(hint: Hint) -> str:
+    """Name what is published, with its source."""
+    return f"{hint.id}: {hint.source}"
+
+
+def published(hints: Hinted, index: int, passed_over: NDArray[np.bool_]) -> str:
+    """Say what the catalogue has to do with a choice; "" where it has nothing.
+
+    `passed_over`: the cells that would have come first, were it not for the catalogue.
+    """
+    if against := hints.against(index):
+        return f"; the catalogue speaks against it ({named(against[0])}), all else is less likely"
+    left = next((hint for hint, met, _ in hints.among if (met & passed_over).any()), None)
+    return f"; leaves what the catalogue knows not to work ({named(left)})" if left else ""
 
 
 def _avoids(table: Table, codes: Codes, accused: dict[tuple[int, int], set[int]]) -> str:
