@@ -130,7 +130,7 @@ def launch_step(sweeping: Sweeping, step: LaunchStep) -> Outcome:
     A race of many cells runs short ladders; only the winner, or the first that serves, soaks.
     """
     sweep = sweeping.ground.sweep
-    probe = _probe_settings(sweep)
+    probe = probe_settings(sweep)
     has_served = any(o.verdict is Verdict.SERVING for o in sweeping.journal.history())
     is_race = Goal.FASTEST in sweep.goal and not step.is_final
     if is_race and probe.traffic is not None:
@@ -267,7 +267,7 @@ def site_for(sweeping: Sweeping) -> Site:
         listener=sweeping.listener,
         secrets={**ground.config.secrets, **sweep.secrets},
         cwd=ground.cwd,
-        probe=_probe_settings(sweep),
+        probe=probe_settings(sweep),
     )
 
 
@@ -284,11 +284,13 @@ def _has_served(journal: Journal) -> bool:
     return any(outcome.timings.ready_s is not None for outcome in journal.history())
 
 
-def _probe_settings(sweep: Sweep) -> ProbeSettings:
+def probe_settings(sweep: Sweep) -> ProbeSettings:
+    """Return what a sweep wants proven and measured of a server."""
     need, probe = sweep.need, sweep.probe
     return ProbeSettings(
         need=Need(context=need.context, concurrent=need.concurrent or 1),
         known_answers=tuple(KnownAnswer(e.prompt, e.contains) for e in probe.expect),
+        requests=sweep.requests,
         has_random_weights=probe.weights == "dummy",
         load=None if probe.load is None else (probe.load.concurrency, probe.load.requests),
         traffic=traffic_of(sweep),

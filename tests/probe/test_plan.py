@@ -104,7 +104,7 @@ def test_the_gentle_questions_come_first_and_the_need_last() -> None:
 
 def test_all_that_a_common_server_can_be_asked_is_asked() -> None:
     skipped = {s.name for s in plan(COMMON) if s.not_applicable}
-    assert skipped == {steps.TOOLS, steps.KNOWN_ANSWERS, steps.NEED}
+    assert skipped == {steps.TOOLS, steps.KNOWN_ANSWERS, steps.REQUESTS, steps.NEED}
 
 
 def test_a_chunk_longer_than_the_context_is_said_to_be_why() -> None:

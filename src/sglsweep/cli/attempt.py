@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,12 @@ def attempt(
     cell_key: str | None = typer.Option(
         None, "--cell", metavar="KEY", help="A cell of the matrix, by its key or its short key."
     ),
+    requests: Path | None = typer.Option(
+        None,
+        "--requests",
+        metavar="FILE",
+        help="Ask the server these too, one JSON object a line; instead of those of the file.",
+    ),
     out: Path | None = typer.Option(None, "--out", help="The run's folder."),
     as_json: bool = typer.Option(False, "--json", help="Print the outcome as JSON."),
 ) -> None:
@@ -39,16 +46,21 @@ def attempt(
     from sglsweep import report
     from sglsweep.cli.settings import parse_removals, parse_settings
     from sglsweep.cli.wiring import open_sweep
+    from sglsweep.config.requests import read_requests
     from sglsweep.matrix import Cell
-    from sglsweep.sweep import launch_cell, settle
+    from sglsweep.sweep import launch_cell, probe_settings, settle
 
+    own = read_requests(requests, where="--requests") if requests else None
     changes = {**parse_settings(settings), **parse_removals(removals)}
     with open_sweep(file, out) as sweeping:
         base = _find_cell(sweeping, cell_key) if cell_key else Cell({})
         cell = base.with_values(changes)
         _check(sweeping, cell, changes)
         settle(sweeping)
-        outcome = launch_cell(sweeping, cell, why="asked for by hand")
+        probe = probe_settings(sweeping.ground.sweep)
+        if own is not None:
+            probe = replace(probe, requests=own)
+        outcome = launch_cell(sweeping, cell, why="asked for by hand", probe=probe)
         report.write(sweeping.journal)
     _print(outcome, as_json=as_json)
 

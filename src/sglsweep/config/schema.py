@@ -257,6 +257,7 @@ class Probe(Keys):
         load: None: chosen by the proof.
         soak: seconds to go on asking; None = no soak.
         expect: asked through the chat template.
+        requests: a file with requests of your own, one JSON object a line.
         confirm_nan: launch a cell that answers garbage once more with SGLang's own NaN check.
     """
 
@@ -264,6 +265,7 @@ class Probe(Keys):
     load: Load | None = None
     soak: Duration | None = None
     expect: tuple[Expect, ...] = ()
+    requests: Text | None = None
     confirm_nan: Annotated[Switch, Field(alias="confirm-nan")] = False
 
 

@@ -12,6 +12,7 @@ from sglsweep.config.checks import mislinked, misnamed
 from sglsweep.config.document import Document, Loc, load_document
 from sglsweep.config.mistakes import Note, refuse
 from sglsweep.config.models import Model, read_models
+from sglsweep.config.requests import read_requests
 from sglsweep.config.schema import Budget, Need, Probe, SweepEntry, Work, Workload
 from sglsweep.config.script import Script, read_script
 from sglsweep.config.secrets import read_secrets
@@ -20,6 +21,7 @@ from sglsweep.config.validate import dotted, validate
 from sglsweep.config.values import AutoFraction, Unwritten
 from sglsweep.errors import ConfigError
 from sglsweep.flags import FlagValue, Launch, canonical
+from sglsweep.keeper_files import HttpRequest
 from sglsweep.matrix import Axis, Cell, Value
 from sglsweep.plan.goal import Goal
 from sglsweep.verdict import Phase
@@ -103,6 +105,7 @@ class Sweep:
         auto: present where `mem-fraction-static` is to be solved.
         links: names of axes that go together, by position.
         limits: phase, `jit` or `download` -> seconds.
+        requests: the user's own, asked as a step of the proof.
         prior: folders of earlier runs.
         resolve: SGLang is asked what it makes of every cell before the first launch.
         secrets: name of each `${NAME}` -> its value; the texts keep `${NAME}`.
@@ -136,6 +139,7 @@ class Sweep:
     where: Mapping[str, str] = field(repr=False)
     unsupported: tuple[Note, ...] = ()
     resolve: bool = True
+    requests: tuple[HttpRequest, ...] = ()
 
     def build_of(self, cell: Cell) -> Build:
         """Return the build that a cell uses."""
@@ -235,10 +239,19 @@ def _sweep(document: Document, entry: SweepEntry) -> Sweep:
         prior=tuple(folder / Path(prior).expanduser() for prior in entry.prior),
         need=entry.need,
         resolve=entry.resolve,
+        requests=_requests(document, entry),
         secrets=secrets,
         where={dotted(loc): document.where(loc) for loc in document.lines},
         unsupported=(*not_yet(document), *script.notes),
     )
+
+
+def _requests(document: Document, entry: SweepEntry) -> tuple[HttpRequest, ...]:
+    written = entry.probe.requests
+    if written is None:
+        return ()
+    path = document.path.parent / Path(written).expanduser()
+    return read_requests(path, where=document.where(("probe", "requests")))
 
 
 def _axes(entry: SweepEntry) -> tuple[tuple[Axis, ...], AutoFraction | None]:

@@ -289,6 +289,24 @@ def _judge_known_answers(
     )
 
 
+_TEXT_PATHS = {"/generate", "/v1/completions", "/v1/chat/completions"}
+
+
+def _judge_requests(
+    step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
+) -> ProofStep:
+    """Judge the user's own requests: answered, and no garbage where the answer is text."""
+    refused_ones = [r for r in responses if error_status(r) != OK]
+    if refused_ones:
+        first = refused_ones[0]
+        said = f"{len(refused_ones)} of {len(responses)} refused; request {first.id}: "
+        return suspect(step, f"{said}HTTP {error_status(first)}", words(first))
+    texts = {r.id for r in step.requests if r.path in _TEXT_PATHS}
+    answers = _answered([r for r in responses if r.id in texts])
+    collapsed = _collapsed(step, answers, context.target)
+    return collapsed or ok(step, f"{len(responses)} of {len(responses)} answered")
+
+
 def _judge_need(
     step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
 ) -> ProofStep:
@@ -313,6 +331,7 @@ _JUDGES: dict[str, Callable[[ProofStepPlan, Sequence[HttpResponse], Context], Pr
     steps.TOOLS: _judge_chat,
     steps.EMBEDS: _judge_embeds,
     steps.KNOWN_ANSWERS: _judge_known_answers,
+    steps.REQUESTS: _judge_requests,
     steps.LONG_CONTEXT: _judge_text,
     steps.LOAD: _judge_wave,
     steps.BATCH: _judge_wave,

@@ -15,6 +15,7 @@ from sglsweep.probe.requests import (
     ids,
     new_tokens,
     older_than,
+    own,
     prompt_of,
     short_prompt,
     why_no_chat,
@@ -38,6 +39,7 @@ _FEW_TOKENS = 16
 _BATCH_MOST = 64
 _LOAD_CONCURRENCY, _LOAD_REQUESTS = 8, 16
 _LONG_CONTEXT_MOST = 32_768
+_OWN_REQUEST_S = 30.0
 
 
 def plan(target: Target) -> tuple[ProofStepPlan, ...]:
@@ -250,6 +252,14 @@ def _known_answers(target: Target) -> ProofStepPlan:
     return asking(steps.KNOWN_ANSWERS, says, *requests, more_s=30.0 * len(requests))
 
 
+def _own_requests(target: Target) -> ProofStepPlan:
+    says = "your own requests"
+    if not target.requests:
+        return skipped(steps.REQUESTS, says, "none given (`probe: {requests: FILE}`)")
+    requests = [own(target, request) for request in target.requests]
+    return asking(steps.REQUESTS, says, *requests, more_s=_OWN_REQUEST_S * len(requests))
+
+
 def _long_context(target: Target) -> ProofStepPlan:
     says = "a long context"
     if target.longest is None:
@@ -319,6 +329,7 @@ _BUILDERS: tuple[Callable[[Target], ProofStepPlan], ...] = (
     _chat,
     _tools,
     _known_answers,
+    _own_requests,
     _long_context,
     _load,
     _batch,

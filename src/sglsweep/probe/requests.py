@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sglsweep.keeper_files import HttpRequest
@@ -17,11 +18,18 @@ ROOM_FOR_TEXT = 192
 """Tokens a request must hold before English or a chat template is sent."""
 
 _ASK_S = 60.0
+_OWN_TOKENS = 2048
+"""Tokens that a request of the user's may be about, for its time limit."""
 
 
 def get(target: Target, request_id: str, path: str) -> HttpRequest:
     """Return a question that needs no forward pass."""
     return HttpRequest(id=request_id, path=path, headers=_headers(target), timeout_s=_ASK_S)
+
+
+def own(target: Target, request: HttpRequest) -> HttpRequest:
+    """Return a request of the user's with what every request needs."""
+    return replace(request, headers=_headers(target), timeout_s=_patience(target, _OWN_TOKENS))
 
 
 def generate(  # noqa: PLR0913 - one request has that many sides, all by name

@@ -16,6 +16,7 @@ TWO_AT_ONCE, PREFIX_HIT, LONG_DECODE = "two-at-once", "prefix-hit", "long-decode
 CHUNKED_PREFILL, LOGPROBS, STREAMING = "chunked-prefill", "logprobs", "streaming"
 CHAT, TOOLS, KNOWN_ANSWERS = "chat", "tools", "known-answers"
 BATCH, LONG_CONTEXT, LOAD, NEED = "batch", "long-context", "load", "need"
+REQUESTS = "requests"
 EMBEDS = "embeds"
 LADDER, SOAK = "ladder", "soak"
 """Asked after the proof, where the sweep wants it; a failure there is a failure of the server."""

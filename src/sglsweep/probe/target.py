@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sglsweep.attempt import Scalar
+    from sglsweep.keeper_files import HttpRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +66,12 @@ class ProbeSettings:
         soak_s: how long to go on asking after that; None: not at all.
         load: concurrency and number of requests of the short load; None: chosen by the proof.
         api_key: as sent; `${NAME}` for a secret that only the keeper knows.
+        requests: the user's own.
     """
 
     need: Need = field(default_factory=Need)
     known_answers: tuple[KnownAnswer, ...] = ()
+    requests: tuple[HttpRequest, ...] = ()
     has_random_weights: bool = False
     load: tuple[int, int] | None = None
     traffic: Traffic | None = None
@@ -91,6 +94,7 @@ class Target:
         has_random_weights: `probe: {weights: dummy}` or `load-format dummy`.
         watchdog_s: after this long the server itself gives up a stuck forward pass.
         api_key: as sent; `${NAME}` for a secret that only the keeper knows.
+        requests: the user's own.
         load: concurrency and number of requests of the short load; None: chosen by the proof.
         words: what the server said of itself, for the journal.
     """
@@ -115,6 +119,7 @@ class Target:
     api_key: str | None = None
     need: Need = field(default_factory=Need)
     known_answers: tuple[KnownAnswer, ...] = ()
+    requests: tuple[HttpRequest, ...] = ()
     load: tuple[int, int] | None = None
     words: Mapping[str, object] = field(default_factory=dict)
 
@@ -154,6 +159,7 @@ def from_launch(
         version=version,
         need=wanted.need,
         known_answers=wanted.known_answers,
+        requests=wanted.requests,
         has_random_weights=wanted.has_random_weights,
         load=wanted.load,
         api_key=wanted.api_key,
