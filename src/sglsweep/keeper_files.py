@@ -232,6 +232,24 @@ class HttpAnswer:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAnswer:
+    """What a program came to that the keeper ran beside the server (`do: run`).
+
+    Attributes:
+        exit_status: None if it was never started.
+        error: timeout, server-gone, stopped, "too much output", or why it could not be run.
+        output: the last 262,144 bytes of what it printed, secrets replaced.
+        files: the files that were asked for; None where it did not write one.
+    """
+
+    exit_status: int | None = None
+    error: str | None = None
+    elapsed_s: float = 0.0
+    output: str = ""
+    files: Mapping[str, str | None] = field(default_factory=dict)
+
+
 def parse_object(raw: bytes, what: str) -> dict[str, Any]:
     """Return a JSON object of the keeper's.
 
@@ -319,6 +337,12 @@ def parse_answer(raw: Json, requests: Sequence[str] = ()) -> HttpAnswer:
         listener=parse_listener(raw.get("listener")),
         error=raw.get("error"),
     )
+
+
+def parse_tool_answer(raw: Json) -> ToolAnswer:
+    """Return what a program came to."""
+    names = ("exit_status", "error", "elapsed_s", "output", "files")
+    return ToolAnswer(**{name: raw[name] for name in names if name in raw})
 
 
 def parse_response(raw: Json) -> HttpResponse:

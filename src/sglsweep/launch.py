@@ -16,10 +16,12 @@ from sglsweep.keeper_files import (
     HttpRequest,
     KeeperState,
     StopReport,
+    ToolAnswer,
     parse_answer,
     parse_object,
     parse_state,
     parse_stop,
+    parse_tool_answer,
 )
 
 if TYPE_CHECKING:
@@ -185,6 +187,39 @@ class Launched:
             # It may have been written between the two looks.
             raw = self._read_answer(number) or {"error": "ended"}
         return None if raw is None else parse_answer(raw, self._ids.get(number, ()))
+
+    def run_tool(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float,
+        read: Sequence[str] = (),
+    ) -> int:
+        """Let the keeper run a program beside the server; returns the ask's number at once.
+
+        Args:
+            argv: `{folder}` in it becomes a folder of its own in the attempt's.
+            env: added to the attempt's; a secret stands as `${NAME}`.
+            timeout_s: it is ended then, and when the attempt ends.
+            read: names of files in its folder to return.
+        """
+        return self._write_ask(
+            {
+                "do": "run",
+                "argv": list(argv),
+                "env": dict(env or {}),
+                "timeout_s": timeout_s,
+                "read": list(read),
+            }
+        )
+
+    def tool_answer(self, number: int) -> ToolAnswer | None:
+        """Return what a program came to, None while it runs."""
+        raw = self._read_answer(number)
+        if raw is None and self._is_over():
+            raw = self._read_answer(number) or {"error": "ended"}
+        return None if raw is None else parse_tool_answer(raw)
 
     def stop(
         self,

@@ -38,6 +38,7 @@ TICK_S = 0.05
 BEAT_S = 1.0
 BEATS_PER_LOOK = 5
 GPU_PERIOD_S = 5.0
+GPU_BUSY_PERIOD_S = 1.0
 # The grace of `docs/keeper.md`; a stop request may carry its own.
 PARENT_GRACE_S = 15.0
 GROUP_GRACE_READY_S = 5.0
@@ -56,6 +57,8 @@ GPU_BEFORE_S = 4.0
 BODY_BYTES = 262_144
 MAX_CHUNKS = 4_096
 MAX_THREADS = 512
+MAX_TOOL_BYTES = 64_000_000
+TOOL_GRACE_S = 3.0
 MAX_LISTED = 512
 MAX_TITLE = 400
 STATE_ROOM = 8_192
@@ -408,6 +411,7 @@ class Tree:
         self.reaper: Optional[int] = None
         self.is_watched = False
         self.helpers: Set[int] = {os.getpid()}
+        self.waited_for: Set[int] = {session}
         self.lock = threading.Lock()
         self._foreign: Dict[int, int] = {}
         self._leads = False
@@ -470,9 +474,11 @@ class Tree:
                     todo.append(child)
 
     def _reap(self, table: Dict[int, Proc]) -> None:
-        """Bury orphans that fell to us; the server itself is left to its Popen."""
+        """Bury orphans that fell to us; what has a Popen of its own is left to that."""
         for proc in table.values():
-            if proc.ppid == os.getpid() and proc.state == "Z" and proc.pid != self.session:
+            if proc.ppid != os.getpid() or proc.pid in self.waited_for:
+                continue
+            if proc.state == "Z":
                 with contextlib.suppress(OSError):
                     os.waitpid(proc.pid, os.WNOHANG)
 
@@ -794,6 +800,104 @@ class Exchange:
             self._answer["truncated"] = True
 
 
+class ToolRun:
+    """One run of a load tool (`do: run`): a child of ours with the attempt's marker."""
+
+    def __init__(self, ask: Json, folder: str, spec: Json, secrets: Secrets, tree: Tree) -> None:
+        self._folder = folder
+        self._read = [str(name) for name in ask.get("read") or ()]
+        self._secrets = secrets
+        self._started = time.monotonic()
+        self._limit_s = float(ask.get("timeout_s") or 60.0)
+        self._give_up_at: Optional[float] = None
+        self._error: Optional[str] = None
+        self._child: Optional["subprocess.Popen[bytes]"] = None
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._output = os.path.join(folder, "output")
+        argv = [str(word).replace("{folder}", folder) for word in ask.get("argv") or ()]
+        try:
+            self._child = self._popen(argv, ask.get("env") or {}, spec)
+            tree.waited_for.add(self._child.pid)
+        except (OSError, ValueError, IndexError) as error:
+            self._error = secrets.redact("cannot run %s: %s" % (argv[:1], error))
+
+    def _popen(self, argv: List[str], more: Json, spec: Json) -> "subprocess.Popen[bytes]":
+        environment = dict(os.environ)
+        for name, value in {**(spec.get("env") or {}), **more}.items():
+            environment[name] = self._secrets.put_in(str(value))
+        environment[MARKER_NAME] = str(spec["marker"])
+        with open(self._output, "ab") as output:
+            return subprocess.Popen(
+                [self._secrets.put_in(word) for word in argv],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=environment,
+                cwd=spec.get("cwd") or os.path.expanduser("~"),
+                start_new_session=True,
+            )
+
+    def is_done(self) -> bool:
+        """Look after the limits; True once the tool is gone."""
+        if self._child is None:
+            return True
+        now = time.monotonic()
+        if now - self._started > self._limit_s:
+            self.give_up("timeout")
+        elif os.path.getsize(self._output) > MAX_TOOL_BYTES:
+            self.give_up("too much output")
+        is_over = self._child.poll() is not None
+        is_late = self._give_up_at is not None and now - self._give_up_at > TOOL_GRACE_S
+        if is_late or (is_over and self._give_up_at is not None):
+            # Its workers may outlive it; else only the end of the attempt would end them.
+            self._signal(signal.SIGKILL)
+        return is_over
+
+    def give_up(self, why: str) -> None:
+        """End it; `why` is its error."""
+        if self._give_up_at is None and self._child is not None:
+            self._error = why
+            self._give_up_at = time.monotonic()
+            self._signal(signal.SIGTERM)
+
+    def _signal(self, number: int) -> None:
+        if self._child is not None:
+            with contextlib.suppress(OSError):
+                os.killpg(self._child.pid, number)
+
+    def answer(self) -> Json:
+        """Return what it came to; no secret is left in what it wrote."""
+        self._redact_files()
+        text = read_bytes(self._output).decode("utf-8", "replace")
+        return {
+            "exit_status": None if self._child is None else self._child.returncode,
+            "error": self._error,
+            "elapsed_s": round(time.monotonic() - self._started, 3),
+            "output": text[-BODY_BYTES:],
+            "files": {name: self._text(name) for name in self._read},
+        }
+
+    def _text(self, name: str) -> Optional[str]:
+        path = os.path.join(self._folder, name)
+        raw = read_bytes(path) if os.path.isfile(path) else None
+        return None if raw is None else raw[:MAX_TOOL_BYTES].decode("utf-8", "replace")
+
+    def _redact_files(self) -> None:
+        """Take secrets out of what the tool left: results repeat the server's own arguments."""
+        if not self._secrets.values:
+            return
+        for where, _, names in os.walk(self._folder):
+            for name in names:
+                path = os.path.join(where, name)
+                if os.path.getsize(path) > MAX_TOOL_BYTES:
+                    os.unlink(path)
+                    continue
+                text = read_bytes(path).decode("utf-8", "surrogateescape")
+                clean = self._secrets.redact(text).encode("utf-8", "surrogateescape")
+                with open(path, "wb") as file:
+                    file.write(clean)
+
+
 def error_name(error: Exception) -> str:
     """Return the word of `docs/keeper.md` for a failed request."""
     if isinstance(error, (socket.timeout, TimeoutError)):
@@ -1067,6 +1171,7 @@ class Keeper:
         self._oom_before = read_oom_kills()
         self._life = LifeSigns()
         self._http: Optional[HttpAsk] = None
+        self._tool: Optional[ToolRun] = None
         self._http_listener: Optional[Json] = None
         self._ask_number = 0
         self._stop_ask: Optional[Json] = None
@@ -1247,8 +1352,8 @@ class Keeper:
             if self.folder.write_json(answer, "answer", "%03d.json" % number):
                 del self._unwritten[number]
         waiting = [number for number in self.folder.ask_numbers() if number > self._ask_number]
-        if self._http is not None:
-            self._look_at_http(waiting)
+        if self._http is not None or self._tool is not None:
+            self._look_at_running(waiting)
         elif waiting:
             self._ask_number = waiting[0]
             self._take(self.folder.read_json("ask", "%03d.json" % waiting[0]) or {})
@@ -1256,7 +1361,12 @@ class Keeper:
     def _take(self, ask: Json) -> None:
         if ask.get("do") == "stop":
             self._stop_ask = ask
+        elif ask.get("do") == "run":
+            self.gpus.hurry(GPU_BUSY_PERIOD_S)
+            folder = self.folder.at("tools", "%03d" % self._ask_number)
+            self._tool = ToolRun(ask, folder, self.spec, self.secrets, self.tree)
         elif ask.get("do") == "http":
+            self.gpus.hurry(GPU_BUSY_PERIOD_S)
             self._http_listener = self.find_listener(self.tree.look(is_thorough=False))
             address = (self._http_listener or {}).get("address") or "127.0.0.1"
             reached = {"0.0.0.0": "127.0.0.1", "::": "127.0.0.1"}.get(address, address)
@@ -1267,15 +1377,27 @@ class Keeper:
         else:
             self._answer({"error": "not a request: %r" % ask.get("do")})
 
-    def _look_at_http(self, waiting: List[int]) -> None:
-        assert self._http is not None
+    def _look_at_running(self, waiting: List[int]) -> None:
         asks = (self.folder.read_json("ask", "%03d.json" % number) for number in waiting)
         if self.state["exit_status"] is not None:
-            self._http.give_up("server-gone")
+            self._give_up("server-gone")
         elif self.signalled or any(ask and ask.get("do") == "stop" for ask in asks):
-            self._http.give_up("stopped")
-        if self._http.is_done():
+            self._give_up("stopped")
+        self._finish_running()
+
+    def _give_up(self, why: str) -> None:
+        if self._http is not None:
+            self._http.give_up(why)
+        if self._tool is not None:
+            self._tool.give_up(why)
+
+    def _finish_running(self) -> None:
+        """Answer what is done."""
+        if self._http is not None and self._http.is_done():
             self._finish_http()
+        if self._tool is not None and self._tool.is_done():
+            self._answer(self._tool.answer())
+            self._tool = None
 
     def _finish_http(self) -> None:
         assert self._http is not None
@@ -1292,8 +1414,7 @@ class Keeper:
 
     def _finish(self, reason: str) -> None:
         """End what is left of the tree, then wait for memory and port."""
-        if self._http is not None:
-            self._http.give_up("server-gone" if reason == "exited" else "stopped")
+        self._give_up("server-gone" if reason == "exited" else "stopped")
         ask = self._stop_ask or {}
         is_ready = bool(ask.get("is_ready", (self.state["listener"] or {}).get("is_ours")))
         self.state.update(state="stopping", end_reason=reason)
@@ -1316,8 +1437,7 @@ class Keeper:
 
     def _pause(self) -> None:
         self._poll_server()
-        if self._http is not None and self._http.is_done():
-            self._finish_http()
+        self._finish_running()
         if time.monotonic() >= self._beat_due:
             self.beat()
         time.sleep(TICK_S)
@@ -1330,6 +1450,8 @@ class Keeper:
         self.beat()
         if self._http is not None:
             self._finish_http()
+        if self._tool is not None:
+            self._answer(self._tool.answer())
         for number in [
             number for number in self.folder.ask_numbers() if number > self._ask_number
         ]:
