@@ -164,11 +164,20 @@ def test_a_sweep_that_goes_on_is_not_called_ended(lead_case_run: RunView) -> Non
 
 
 def test_the_json_says_how_each_blame_was_shown(lead_case_run: RunView) -> None:
-    causes = findings_json(lead_case_run)["causes"]
+    document = findings_json(lead_case_run)
+    blame, causes = document["blame"], document["causes"]
+    assert isinstance(blame, list)
     assert isinstance(causes, list)
-    assert [b["standing"] for b in causes[0]["blame"]] == ["proven", "proven", "suspected"]
-    assert causes[0]["blame"][1]["changes"] == [
-        {"name": "kv-cache-dtype", "failing": "fp8_e4m3", "better": "bf16"}
+    words = ["proven", "proven", "supported", "refuted"]
+    assert [row["status"] for row in blame] == words
+    assert causes[0]["blame"] == [blame[0], blame[1], blame[3]]
+    assert blame[0]["values"] == {"kv-cache-dtype": "fp8_e4m3"}
+    assert blame[0]["pairs"] == [
+        {
+            "failing": 7,
+            "serving": 6,
+            "changes": [{"name": "kv-cache-dtype", "failing": "fp8_e4m3", "serving": "bf16"}],
+        }
     ]
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MOST_UNPROVEN = 1.0 - LEAST_WEIGHT
 """No row is surer than this without proof: explanations less likely are not kept."""
+_RIVALS = 2
+_LEAST_RIVAL = 0.05
 
 
 class Status(StrEnum):
@@ -49,6 +51,7 @@ class BlameRow:
         attempts_for: attempts that failed with it.
         attempts_against: attempts that served with the whole combination.
         pairs: (serving, failing) attempts that differ in just one flag of the combination.
+        rivals: the next likeliest combinations behind the same failures, with their chances.
     """
 
     values: Mapping[str, Value]
@@ -60,6 +63,7 @@ class BlameRow:
     attempts_for: tuple[int, ...]
     attempts_against: tuple[int, ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
+    rivals: tuple[tuple[Mapping[str, Value], float], ...] = ()
 
 
 def table(axes: Sequence[Axis], history: Sequence[Evidence]) -> tuple[BlameRow, ...]:
@@ -109,7 +113,7 @@ def _row(
     failing = [n for member in fault.members for n in member.numbers]
     by_number = {entry.number: entry for entry in known}
     sample = by_number[failing[0]]
-    flags = [codes.names[axis] for axis in np.flatnonzero(belief.space.bits[best])]
+    flags = _flags(codes, belief, best)
     pairs = tuple(_pairs(flags, [by_number[n] for n in failing], known))
     shown = {
         flag
@@ -126,19 +130,40 @@ def _row(
         chance=1.0 if proven else min(MOST_UNPROVEN, weight * float(fault.chances[best])),
         attempts_for=tuple(sorted(failing)),
         pairs=pairs,
+        rivals=() if proven else tuple(_rivals(codes, belief, found, sample.cell)),
     )
+
+
+def _flags(codes: Table, belief: Belief, combination: int) -> list[str]:
+    return [codes.names[axis] for axis in np.flatnonzero(belief.space.bits[combination])]
+
+
+def _rivals(
+    codes: Table, belief: Belief, found: tuple[Fault, float], cell: Cell
+) -> Iterator[tuple[Mapping[str, Value], float]]:
+    """Yield what else may be behind the failures, likeliest first."""
+    fault, weight = found
+    for place in np.argsort(-fault.chances, kind="stable")[1 : 1 + _RIVALS]:
+        chance = weight * float(fault.chances[place])
+        if chance >= _LEAST_RIVAL:
+            flags = _flags(codes, belief, int(place))
+            yield {flag: cell.get(flag) for flag in flags}, chance
 
 
 def _pairs(
     flags: Sequence[str], failing: Sequence[Evidence], known: Sequence[Evidence]
 ) -> Iterator[tuple[int, int]]:
-    """Yield (serving, failing) attempts that differ in just one of the flags, one pair a flag."""
+    """Yield (serving, failing) attempts that differ in just one of the flags, one pair a flag.
+
+    An attempt that serves where its very cell failed another time shows nothing.
+    """
+    unreliable = {entry.cell.key for entry in known if entry.verdict is not Verdict.SERVING}
     for flag in flags:
         pair = next(
             (
                 (served.number, failed.number)
                 for served in known
-                if served.verdict is Verdict.SERVING
+                if served.verdict is Verdict.SERVING and served.cell.key not in unreliable
                 for failed in failing
                 if served.cell.difference(failed.cell) == (flag,)
             ),

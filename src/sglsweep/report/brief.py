@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglsweep.report.best import best_serving, nearest_miss
+from sglsweep.report.blamed import combinations_of
 from sglsweep.report.caveats import caveats
 from sglsweep.report.document import (
     Block,
@@ -20,9 +21,9 @@ from sglsweep.report.groups import groups
 from sglsweep.report.markdown import to_markdown
 from sglsweep.report.numbers import plural
 from sglsweep.report.sections.bottom import commands, title
-from sglsweep.report.shown import Standing, shown
+from sglsweep.report.tell import status_words, what
 from sglsweep.report.view import is_doubtful
-from sglsweep.report.words import changed, proof_words
+from sglsweep.report.words import proof_words
 
 if TYPE_CHECKING:
     from sglsweep.report.groups import Group
@@ -70,14 +71,10 @@ def _obstacles(run: RunView) -> list[Block]:
 def _obstacle(run: RunView, group: Group) -> Line:
     verdict = "" if group.name == group.verdict.value else f" ({group.verdict.value})"
     head = f"{group.name}{verdict}: {plural(len(group.outcomes), 'attempt')}"
-    proven = [
-        item.pair
-        for item in shown(run, group.outcomes)
-        if item.standing in {Standing.PROVEN, Standing.PASSED} and item.pair
-    ]
-    if not proven:
+    rows = [row for row in combinations_of(run, group) if row.is_named]
+    if not rows:
         return (f"{head}, nothing proven",)
-    return (f"{head}, overcome by ", *joined([changed(pair.changes) for pair in proven], " and "))
+    return (f"{head}: ", *joined([(*what(row), f", {status_words(row)}") for row in rows], "; "))
 
 
 def _caveats(run: RunView) -> list[Block]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.report.markdown import to_markdown
 from sglsweep.report.sections.axes import axis_effects, hypotheses
+from sglsweep.report.sections.blame import minimal_failing
 from sglsweep.report.sections.bottom import bottom_line, title
 from sglsweep.report.sections.fails import fails, without_verdict
 from sglsweep.report.sections.left_out import not_launched
@@ -31,6 +32,7 @@ SECTIONS = (
     under_load,
     partly_working,
     fails,
+    minimal_failing,
     without_verdict,
     not_launched,
     axis_effects,

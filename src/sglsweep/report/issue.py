@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.errors import ConfigError
 from sglsweep.flags import canonical
+from sglsweep.report.blamed import combinations_of
 from sglsweep.report.document import (
     Block,
     Bullets,
@@ -25,7 +26,6 @@ from sglsweep.report.machine import gpu_words, version_words
 from sglsweep.report.markdown import to_markdown
 from sglsweep.report.numbers import listed
 from sglsweep.report.rehearsal import sglang_command
-from sglsweep.report.shown import Standing, shown
 from sglsweep.report.words import changed
 from sglsweep.verdict import Verdict
 
@@ -172,11 +172,12 @@ def _isolated(run: RunView, outcome: Outcome) -> list[Line]:
         (
             Strong("Isolated"),
             ": two launches that differ only in ",
-            *changed(item.pair.changes),
+            *changed(pair.changes),
             "; the first fails like this, the second serves",
         )
-        for item in (shown(run, group.outcomes) if group else ())
-        if item.standing is Standing.PROVEN and item.pair
+        for row in (combinations_of(run, group) if group else ())
+        if row.is_proven
+        for pair in row.proofs
     ]
 
 

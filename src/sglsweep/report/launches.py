@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 BARE = ""
 """The text of a flag that is passed without a value."""
-_HOST = "host's "
+HOST = "host's "
+"""Begins the name of a change of the machine, not of the launch."""
 _PLACE = {"host", "port"}
 _MODEL = "model-path"
 
@@ -50,12 +51,12 @@ class Change:
     @property
     def is_of_host(self) -> bool:
         """True where the machine changed, not the launch."""
-        return self.name.startswith(_HOST)
+        return self.name.startswith(HOST)
 
 
 def setting_text(name: str, value: str | None) -> str:
     """Write one setting as it stands on a command line: `--tp 8`, `NAME=1`, `build tf52`."""
-    if name in {"build", "model"} or name.startswith(_HOST):
+    if name in {"build", "model"} or name.startswith(HOST):
         return f"{name} {value}"
     if name.startswith("env."):
         return f"{name.removeprefix('env.')}={value}"
@@ -64,23 +65,23 @@ def setting_text(name: str, value: str | None) -> str:
     return f"--{name}" if value == BARE else f"--{name} {value}"
 
 
-class _Remembered(Generic[T]):
+class Remembered(Generic[T]):
     """A function of something immutable that has no hash, computed once for each object.
 
     A report of 200 attempts compares each with each; without this it takes half a minute.
     """
 
-    _MOST = 4096
-
-    def __init__(self, make: Callable[[Any], T]) -> None:
+    def __init__(self, make: Callable[[Any], T], *, most: int = 4096) -> None:
         self._make = make
+        self._most = most
         # The object is kept beside its value: while it is kept its id names nothing else.
         self._kept: dict[int, tuple[object, T]] = {}
 
     def __call__(self, thing: object) -> T:
+        """Return what was made of it, or make it."""
         known = self._kept.get(id(thing))
         if known is None:
-            if len(self._kept) >= self._MOST:
+            if len(self._kept) >= self._most:
                 self._kept.clear()
             known = self._kept[id(thing)] = (thing, self._make(thing))
         return known[1]
@@ -97,14 +98,19 @@ def _read_settings(attempt: Attempt) -> Mapping[str, str]:
         for name, text in flags_of(attempt.argv).items()
         if name not in _PLACE and canonical(name) != _MODEL
     }
-    found |= {f"env.{name}": text for name, text in attempt.env.items()}
+    found |= {f"env.{name}": text for name, text in attempt.own_env.items()}
     found["build"] = attempt.build
     found["model"] = attempt.model
     return found
 
 
-_settings = _Remembered(_read_settings)
-_stable = _Remembered(stable)
+def stable_facts(outcome: Outcome) -> Mapping[str, str]:
+    """Return what the machine was at an attempt, as far as it should stay the same."""
+    return _stable(outcome.facts)
+
+
+_settings = Remembered(_read_settings)
+_stable = Remembered(stable)
 
 
 def flags_of(argv: Sequence[str]) -> dict[str, str]:
@@ -140,12 +146,12 @@ def distance(before: Outcome, after: Outcome) -> int:
 def host_changes(before: Outcome, after: Outcome) -> tuple[Change, ...]:
     """Say what of the machine is not as it was; only what both attempts knew is compared."""
     if before.attempt.host != after.attempt.host:
-        return (Change(f"{_HOST}name", before.attempt.host, after.attempt.host),)
+        return (Change(f"{HOST}name", before.attempt.host, after.attempt.host),)
     old, new = _stable(before.facts), _stable(after.facts)
     if old == new:
         return ()
     return tuple(
-        Change(f"{_HOST}{name}", old[name], new[name])
+        Change(f"{HOST}{name}", old[name], new[name])
         for name in sorted(old)
         if name in new and old[name] != new[name]
     )

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 from sglsweep.attempt import Outcome, Proof, StepState
 from sglsweep.flags import canonical
 from sglsweep.report.best import best_serving, nearest_miss
+from sglsweep.report.blamed import Combination, combinations, combinations_of, flaky_attempts
 from sglsweep.report.document import plain
 from sglsweep.report.groups import Group, groups
+from sglsweep.report.held import did_not_help
 from sglsweep.report.launches import settings
 from sglsweep.report.machine import stable
 from sglsweep.report.rehearsal import shown_argv, shown_command
 from sglsweep.report.sections.axes import judged
 from sglsweep.report.sections.timeline import change_against
-from sglsweep.report.shown import Shown, did_not_help, shown
-from sglsweep.report.tell import tell
+from sglsweep.report.tell import status_words, tell, values_json
 from sglsweep.report.view import RunView, is_evidence
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def findings_json(run: RunView) -> dict[str, object]:
         "axes": [{"name": axis.name, "values": list(axis.values)} for axis in run.axes],
         "attempts": [_attempt(run, index) for index in range(len(run.outcomes))],
         "causes": [_cause(run, group) for group in groups(run)],
+        "blame": [_blame(run, row) for row in combinations(run)],
+        "not_repeated": list(flaky_attempts(run)),
         "not_launched": [
             {"kind": e.kind, "because": e.because, "count": e.count, "what": e.what}
             for e in run.left_out
@@ -124,7 +127,7 @@ def _cause(run: RunView, group: Group) -> dict[str, object]:
         "verdict": group.verdict.value,
         "cause": group.cause,
         "attempts": _numbers(group.outcomes),
-        "blame": [_blame(run, group, item) for item in shown(run, group.outcomes)],
+        "blame": [_blame(run, row) for row in combinations_of(run, group)],
         "did_not_help": [
             {"change": change.text, "attempt": number}
             for change, number in did_not_help(group.outcomes)
@@ -135,18 +138,32 @@ def _cause(run: RunView, group: Group) -> dict[str, object]:
     }
 
 
-def _blame(run: RunView, group: Group, item: Shown) -> dict[str, object]:
-    pair = item.pair
+def _blame(run: RunView, row: Combination) -> dict[str, object]:
     return {
-        "standing": item.standing.value,
-        "flag": item.blame.flag if item.blame else None,
-        "value": item.blame.value if item.blame else None,
-        "says": plain(tell(run, group, item)),
-        "failing": pair.failing.attempt.number if pair else None,
-        "better": pair.better.attempt.number if pair else None,
-        "changes": [{"name": c.name, "failing": c.before, "better": c.after} for c in pair.changes]
-        if pair
-        else [],
+        "values": values_json(row.values),
+        "cause": row.cause,
+        "verdict": row.verdict.value,
+        "status": row.status.value,
+        "chance": None if row.chance is None else round(row.chance, 3),
+        "by_bisect": row.is_bisected,
+        "attempts_for": _numbers(row.failing),
+        "attempts_against": _numbers(row.against),
+        "alike_without": _numbers(row.without),
+        "pairs": [
+            {
+                "failing": pair.failing.attempt.number,
+                "serving": pair.better.attempt.number,
+                "changes": [
+                    {"name": c.name, "failing": c.before, "serving": c.after} for c in pair.changes
+                ],
+            }
+            for pair in row.proofs
+        ],
+        "rivals": [
+            {"values": values_json(values), "chance": round(chance, 3)}
+            for values, chance in row.rivals
+        ],
+        "says": f"{status_words(row)}: {plain(tell(run, row))}",
     }
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from sglsweep.flags import canonical
 from sglsweep.report.document import Code, Line, joined
+from sglsweep.report.held import holds
 from sglsweep.report.launches import changes, distance
 from sglsweep.report.numbers import listed
-from sglsweep.report.shown import holds
 from sglsweep.report.words import cell_word, remedy_options
 from sglsweep.verdict import Verdict
 

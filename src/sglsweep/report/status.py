@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sglsweep.report.best import best_serving
+from sglsweep.report.blamed import combinations
 from sglsweep.report.document import Line, clean, joined, plain
-from sglsweep.report.numbers import duration, plural
+from sglsweep.report.numbers import duration, listed, plural
+from sglsweep.report.tell import status_words, values_json, what
 from sglsweep.report.words import cell_words
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from sglsweep.report.view import RunView
 
 _LAST_SHOWN = 5
+_BLAMED_SHOWN = 3
 _SECONDS_PER_HOUR = 3600
 
 
@@ -44,6 +47,7 @@ def status_text(run: RunView, running: Sequence[Running], *, holder: str) -> str
         f"serving: {_serving(run)}" if best else "serving: nothing yet",
         *(_running_line(one, holder) for one in running),
         *(f"  {_last(outcome)}" for outcome in run.outcomes[-_LAST_SHOWN:]),
+        *_blamed(run),
         *_budget_lines(run),
         f"ended: {run.finish}" if run.finish and not running else "",
         f"written by {holder}" if holder else "",
@@ -84,6 +88,16 @@ def _last(outcome: Outcome) -> str:
     cause = f" ({outcome.diagnosis.cause})" if outcome.diagnosis.cause else ""
     spent = duration(outcome.timings.total_s)
     return f"{outcome.attempt.number:>4} {outcome.verdict.value}{cause}, {spent}"
+
+
+def _blamed(run: RunView) -> list[str]:
+    """Name what is known to fail, or likelier than all else; what is proven first."""
+    rows = [row for row in combinations(run) if row.is_named]
+    return [
+        f"blamed: {plain(what(row))}, {status_words(row)} ({row.cause} in "
+        f"{listed([o.attempt.number for o in row.failing])})"
+        for row in rows[:_BLAMED_SHOWN]
+    ]
 
 
 def _budget_lines(run: RunView) -> list[str]:
@@ -137,6 +151,16 @@ def status_json(run: RunView, running: Sequence[Running], *, holder: str) -> dic
                 "total_s": o.timings.total_s,
             }
             for o in run.outcomes[-_LAST_SHOWN:]
+        ],
+        "blame": [
+            {
+                "values": values_json(row.values),
+                "cause": row.cause,
+                "status": row.status.value,
+                "chance": None if row.chance is None else round(row.chance, 3),
+                "attempts_for": [o.attempt.number for o in row.failing],
+            }
+            for row in combinations(run)
         ],
         "budget_left": dict(budget_left(run)),
         "written_by": holder or None,

@@ -2,81 +2,161 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple
 
+from sglsweep.plan.why import percent
+from sglsweep.report.blamed import Combination, Pair, combinations_of, twins_of
 from sglsweep.report.document import Code, Line, Strong, joined
-from sglsweep.report.launches import BARE, Change, setting_text
+from sglsweep.report.evidence import key
+from sglsweep.report.held import holds, value_in
+from sglsweep.report.launches import (
+    BARE,
+    HOST,
+    Change,
+    changes,
+    distance,
+    setting_text,
+)
 from sglsweep.report.numbers import listed
-from sglsweep.report.shown import Pair, Shown, Standing, shown, value_in
-from sglsweep.report.words import back_options, cell_word, changed
+from sglsweep.report.watchers import WATCHERS
+from sglsweep.report.words import cell_word, changed
+from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from sglsweep.attempt import Outcome
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sglsweep.attempt import Blame, Outcome
     from sglsweep.report.groups import Group
     from sglsweep.report.view import RunView
 
+_NARROW = 3
+"""More differences than this narrow nothing down for a reader."""
+
 
 def tell_all(run: RunView, group: Group) -> list[Line]:
-    """Return all that is shown about a cause; mere suspicions share a line."""
-    items = shown(run, group.outcomes)
-    alone = [tell(run, group, item) for item in items if item.standing not in _NAMED]
-    for standing, opening in _NAMED.items():
-        named = [_named(item) for item in items if item.standing is standing]
-        if named:
-            alone.append((opening, *joined(named)))
-    return alone
+    """Return all that is shown about a cause; what only the signature says shares a line."""
+    rows = combinations_of(run, group)
+    lines = [tell(run, row) for row in rows if not row.is_refuted]
+    lines += [_seen(run, bad, twin) for bad, twin in twins_of(run, group)]
+    refuted = [_refuted(row) for row in rows if row.is_refuted]
+    if refuted:
+        lines.append(("Named, but not to blame by itself: ", *joined(refuted, "; ")))
+    said = {name for row in rows if row.is_named or row.is_refuted for name in row.keys}
+    return lines + _by_signature(run, group, said)
 
 
-def tell(run: RunView, group: Group, item: Shown) -> Line:
-    """Say who is to blame and how that is known."""
-    match item.standing:
-        case Standing.PROVEN | Standing.PASSED:
-            return _single(run, item) if item.pair else ()
-        case Standing.POINTED:
-            return _pointed(run, item, item.pair) if item.pair else ()
-        case Standing.NARROWED:
-            return _narrowed(run, item.pair) if item.pair else ()
-        case Standing.SHARED:
-            return _shared(group, item)
-        case Standing.SUSPECTED | Standing.NOT_ALONE | Standing.NOT_NEEDED:
-            return (_NAMED[item.standing], *_named(item))
-        case _:
-            assert_never(item.standing)
-
-
-def _single(run: RunView, item: Shown) -> Line:
-    pair = item.pair
-    assert pair is not None  # noqa: S101 - seen to by `tell`
-    (change,) = pair.changes
-    is_proven = item.standing is Standing.PROVEN
-    verb = "serves" if is_proven else _got_to(pair.better)
-    also = ""
-    if item.against:
-        fail = "fails" if len(item.against) == 1 else "fail"
-        also = f"; not the only one: {listed(list(item.against))} {fail} alike without it"
+def _seen(run: RunView, number: int, twin: int) -> Line:
+    other = run.outcome(twin)
+    cause = other.diagnosis.cause if other else None
     return (
-        "Blamed: ",
-        *_culprit(change, pair.failing),
-        ", ",
-        Strong("proven" if is_proven else "shown"),
-        f": {pair.failing.attempt.number} fails{_times(run, pair.failing)}, "
-        f"{pair.better.attempt.number} {verb}{_times(run, pair.better)} ",
-        *_instead(change),
-        f", the rest being equal{also}",
+        f"{number} is the launch of {twin} with a check that only looks on: who is to blame "
+        f"stands at {cause or 'that attempt'}",
     )
 
 
-def _got_to(better: Outcome) -> str:
-    return f"gets on to {better.diagnosis.phase.value} ({better.verdict.value})"
+def tell(run: RunView, row: Combination) -> Line:
+    """Say who is to blame, how sure that is, and what shows it."""
+    if row.is_refuted:
+        return ("Named, but not to blame by itself: ", *_refuted(row))
+    if not row.is_named:
+        return ("Not decided: likeliest ", *likeliest(row), "; ", *shown_by(run, row))
+    sure = _sureness(row)
+    standing: Line = (Strong(sure),) if row.is_proven else (sure,)
+    return (
+        "Blamed: ",
+        *what(row),
+        ", ",
+        *standing,
+        ": ",
+        *shown_by(run, row),
+        *_without(row),
+    )
 
 
-def _culprit(change: Change, failing: Outcome) -> Line:
-    """Name what the failing attempt has; of a flag it does not pass, what SGLang chose."""
-    if change.before is not None:
-        return (Code(setting_text(change.name, change.before)),)
-    chosen = None if change.after in {None, BARE} else value_in(failing, change.name)
-    what = f" (SGLang chose {chosen})" if chosen else ""
-    return (Code(_bare(change.name)), f" not passed{what}")
+def status_words(row: Combination) -> str:
+    """Return the status for a table: "proven", "supported, 78 % likely", "refuted"."""
+    if row.is_refuted:
+        return "refuted"
+    return _sureness(row)
+
+
+def _sureness(row: Combination) -> str:
+    if row.is_proven:
+        return "proven"
+    if row.chance is None:
+        return "supported"
+    return f"supported, {percent(row.chance)} likely"
+
+
+def what(row: Combination) -> Line:
+    """Write a combination as the failing attempt passed it."""
+    sample = row.failing[0]
+    return joined([_setting(sample, n, v) for n, v in row.values.items()], " with ")
+
+
+def _setting(sample: Outcome, name: str, value: str | None) -> Line:
+    """Write one setting; of a flag that is not passed, what SGLang chose."""
+    if value is not None:
+        return (Code(setting_text(name, value)),)
+    chosen = value_in(sample, name)
+    return (
+        Code(_bare(name)),
+        " not passed",
+        f" (SGLang chose {chosen})" if chosen and chosen not in {"false", "true"} else "",
+    )
+
+
+def _bare(name: str) -> str:
+    if name.startswith((HOST, "env.")) or name in {"build", "model"}:
+        return name.removeprefix("env.")
+    return f"--{name}"
+
+
+def likeliest(row: Combination) -> Line:
+    """Name the likeliest combinations with their chances, where none stands out."""
+    sample = row.failing[0]
+    rivals = [
+        (
+            *joined([_setting(sample, n, v) for n, v in values.items()], " with "),
+            f" ({percent(chance)})",
+        )
+        for values, chance in row.rivals
+    ]
+    first = (*what(row), f" ({percent(row.chance or 0.0)})")
+    return joined([first, *rivals], ", or ")
+
+
+def shown_by(run: RunView, row: Combination) -> Line:
+    """Say which attempts show it."""
+    if row.is_refuted:
+        return _refutation(row)
+    if row.proofs and row.is_proven:
+        return joined([_proof(run, pair, row) for pair in row.proofs], "; ")
+    shown: list[Line] = []
+    further = _further(run, row)
+    near = further or _nearest(run, row)
+    if near is not None:
+        shown.append(_near(near))
+    else:
+        shown.append((_in_common(run, row),))
+    shown += _to_prove(run, row)
+    return joined(shown, "; ")
+
+
+def _proof(run: RunView, pair: Pair, row: Combination) -> Line:
+    bad, good = pair.failing, pair.better
+    head = f"{_number(bad)} fails{_times(run, bad)}, {_number(good)} serves{_times(run, good)}"
+    how = " (bisect)" if row.is_bisected else ""
+    made = [c for c in pair.changes if key(c.name) in row.keys]
+    if len(made) != 1:
+        return (f"{head} and differs in just these{how}",)
+    return (f"{head} ", *_instead(made[0]), f", the rest being equal{_but_for(pair)}{how}")
+
+
+def _but_for(pair: Pair) -> str:
+    """Name a switch that differs too and only makes SGLang tell what is wrong."""
+    seen = [_bare(c.name) for c in pair.changes if key(c.name) in WATCHERS]
+    return f" but for {', '.join(seen)}, which only looks on" if seen else ""
 
 
 def _instead(change: Change) -> Line:
@@ -85,8 +165,8 @@ def _instead(change: Change) -> Line:
     return ("with ", Code(setting_text(change.name, change.after)))
 
 
-def _bare(name: str) -> str:
-    return name.removeprefix("env.") if name.startswith("env.") else f"--{name}"
+def _number(outcome: Outcome) -> int:
+    return outcome.attempt.number
 
 
 def _times(run: RunView, outcome: Outcome) -> str:
@@ -94,63 +174,139 @@ def _times(run: RunView, outcome: Outcome) -> str:
     return f" ({times} of {times})" if times > 1 else ""
 
 
-def _pointed(run: RunView, item: Shown, pair: Pair) -> Line:
-    ((name, value),) = item.settings
-    change = next(c for c in pair.changes if (c.name, c.before) == (name, value))
-    options = back_options([change])
-    proof = f"sglsweep relaunch {run.run} {pair.better.attempt.number} {options}"
-    against, is_one = listed(list(item.against)), len(item.against) == 1
-    return (
-        "Points to ",
-        *_culprit(change, pair.failing),
-        f", not proven: all that its differences from {against}, which "
-        f"{'serves' if is_one else 'serve'}, have in common",
-        *(("; ", Code(proof), " failing alike would prove it") if options else ()),
+def _without(row: Combination) -> Line:
+    """Say that it is not the only thing that ends in this cause."""
+    if not row.without:
+        return ()
+    numbers = [_number(o) for o in row.without]
+    verb = "fails" if len(numbers) == 1 else "fail"
+    return (f"; not the only one: {listed(numbers)} {verb} alike without it",)
+
+
+def _further(run: RunView, row: Combination) -> Pair | None:
+    """Return a pair that differs in just the combination, of which one gets further."""
+    pairs = _pairs(row, [o for o in run.failing if o not in row.failing and not run.is_flaky(o)])
+    return next(
+        (
+            pair
+            for pair in pairs
+            if {key(c.name) for c in pair.changes} == row.keys
+            and pair.better.diagnosis.phase.order > pair.failing.diagnosis.phase.order
+        ),
+        None,
     )
 
 
-def _narrowed(run: RunView, pair: Pair) -> Line:
-    bad, good = pair.failing.attempt.number, pair.better.attempt.number
+def _nearest(run: RunView, row: Combination) -> Pair | None:
+    """Return the pair with the fewest differences, one of which is of the combination."""
+    pairs = _pairs(row, [o for o in run.serving if not run.is_flaky(o)])
+    near = [p for p in pairs if {key(c.name) for c in p.changes} & row.keys]
+    return min(near, key=lambda p: len(p.changes), default=None)
+
+
+def _pairs(row: Combination, better: Sequence[Outcome]) -> list[Pair]:
+    return [
+        Pair(failing=bad, better=good, changes=changes(bad, good))
+        for bad in row.failing
+        for good in better
+        if 0 < distance(bad, good) <= _NARROW
+    ]
+
+
+def _near(pair: Pair) -> Line:
+    better = pair.better
+    if better.verdict is not Verdict.SERVING:
+        got = f"gets on to {better.diagnosis.phase.value} ({better.verdict.value})"
+        with_what = _instead(pair.changes[0]) if len(pair.changes) == 1 else ("without these",)
+        head = f"{_number(pair.failing)} fails, {_number(better)} {got} "
+        return (head, *with_what, ", the rest being equal")
     return (
-        f"Among these, not proven which: {good} serves and differs from {bad} in ",
+        f"{_number(better)} serves and differs from {_number(pair.failing)} in ",
         *changed(pair.changes),
-        *_one_of_them(run, pair),
     )
 
 
-def _one_of_them(run: RunView, pair: Pair) -> Line:
-    """Say which launch would tell the settings apart: the serving one with one of them back."""
-    options = back_options(pair.changes[:1])
-    if not options:
-        return ()
-    words = f"sglsweep relaunch {run.run} {pair.better.attempt.number} {options}"
-    return ("; ", Code(words), " tells the first from the rest")
+def _in_common(run: RunView, row: Combination) -> str:
+    """Say what the failures tell where no attempt is near enough to compare with."""
+    count = len(row.failing)
+    have = "" if row.without or count == 1 else f"all {count} have it, "
+    return f"{have}{'no serving attempt is near' if run.serving else 'no attempt serves yet'}"
 
 
-def _shared(group: Group, item: Shown) -> Line:
-    parts: list[Line] = [(Code(setting_text(name, value)),) for name, value in item.settings]
-    return (
-        f"Not proven, but all {len(group.outcomes)} have it and no serving attempt has: ",
-        *joined(parts),
-    )
+def _to_prove(run: RunView, row: Combination) -> Iterator[Line]:
+    """Yield the command that proves it, where there is something to compare with."""
+    if run.serving and not (row.is_bisected and row.chance is None):
+        yield (Code(f"sglsweep bisect {run.run} {_number(row.failing[0])}"), " settles it")
 
 
-_NAMED = {
-    Standing.SUSPECTED: "Suspected, by the signature alone: ",
-    Standing.NOT_ALONE: "Named by the signature, but not to blame alone: ",
-    Standing.NOT_NEEDED: "Named by the signature, but not needed for it: ",
-}
+def _refuted(row: Combination) -> Line:
+    return (*what(row), " (", *_refutation(row), ")")
 
 
-def _named(item: Shown) -> Line:
-    """Name what the signature blames, with the attempts that speak against it."""
-    blame = item.blame
-    if blame is None:
-        return ()
-    what = Code(blame.flag if blame.value is None else cell_word(blame.flag, blame.value))
-    others, is_one = listed(list(item.against)), len(item.against) == 1
-    if item.standing is Standing.NOT_ALONE:
-        return (what, f" ({others} {'serves' if is_one else 'serve'} with it)")
-    if item.standing is Standing.NOT_NEEDED:
-        return (what, f" ({others} {'fails' if is_one else 'fail'} alike without it)")
-    return (what,)
+def _refutation(row: Combination) -> Line:
+    served = [_number(o) for o in row.against]
+    verb = "serves" if len(served) == 1 else "serve"
+    who = "bisect" if row.is_bisected else "the signature"
+    bad = listed([_number(o) for o in row.failing])
+    return (f"{who} named it after {bad}, {listed(served)} {verb} with it",)
+
+
+# -- what the signature names and no attempt speaks of -----------------------------------------
+
+
+class _Named(NamedTuple):
+    """A value that a signature names, and the attempts that speak for its innocence."""
+
+    blame: Blame
+    served: tuple[int, ...]
+    without: tuple[int, ...]
+
+
+def _by_signature(run: RunView, group: Group, said: set[str]) -> list[Line]:
+    """Name what the signature implicates beside the table, with what speaks against it."""
+    found = [
+        _named(run, group, blame)
+        for blame in _blames(group)
+        if key(blame.flag.removeprefix("effective.")) not in said
+    ]
+    alone: list[Line] = [
+        (_word(item.blame),) for item in found if not item.served and not item.without
+    ]
+    lines: list[Line] = [("Suspected, by the signature alone: ", *joined(alone))] if alone else []
+    return lines + [_spoken_for(item) for item in found if item.served or item.without]
+
+
+def _spoken_for(item: _Named) -> Line:
+    if item.served:
+        verb = "serves" if len(item.served) == 1 else "serve"
+        how = f" ({listed(list(item.served))} {verb} with it)"
+        return ("Named by the signature, but not to blame by itself: ", _word(item.blame), how)
+    verb = "fails" if len(item.without) == 1 else "fail"
+    how = f" ({listed(list(item.without))} {verb} alike without it)"
+    return ("Named by the signature, but not needed for it: ", _word(item.blame), how)
+
+
+def _blames(group: Group) -> Sequence[Blame]:
+    found = {(b.flag, str(b.value)): b for o in group.outcomes for b in o.diagnosis.blames}
+    return tuple(found.values())
+
+
+def _named(run: RunView, group: Group, blame: Blame) -> _Named:
+    if blame.value is None:
+        return _Named(blame, (), ())
+    served = [o for o in run.serving if holds(o, blame.flag, blame.value)]
+    without = [
+        o
+        for o in group.outcomes
+        if value_in(o, blame.flag) is not None and not holds(o, blame.flag, blame.value)
+    ]
+    return _Named(blame, tuple(map(_number, served)), tuple(map(_number, without)))
+
+
+def _word(blame: Blame) -> Code:
+    return Code(blame.flag if blame.value is None else cell_word(blame.flag, blame.value))
+
+
+def values_json(values: Mapping[str, str | None]) -> dict[str, str | bool | None]:
+    """Return a combination as data: null = not passed, true = passed without a value."""
+    return {name: True if text == BARE else text for name, text in values.items()}

@@ -11,6 +11,7 @@ What the loop records in run.json (`Journal.record`) and this reads; each may be
     budget       {"hours", "attempts", ...}
     need         {"context", "concurrent"}
     hypotheses   [{"id", "says", "predicts"}]
+    bisections   [{"bad", "good", "values", "is_proven", "is_flake", "failing", "serving"}]
     rehearsal    name of the world, where there is no real SGLang
     finish       why the sweep launches nothing more
     notes        [text]
@@ -90,6 +91,23 @@ class Hypothesis:
     verdict: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bisected:
+    """What `sglsweep bisect` named between a failing and a serving attempt.
+
+    Attributes:
+        values: flag -> the failing attempt's value; empty where the failure was a flake.
+        failing: with `serving`, the two attempts that differ in just these flags.
+    """
+
+    bad: int
+    values: Mapping[str, Value] = field(default_factory=dict)
+    is_proven: bool = False
+    is_flake: bool = False
+    failing: int | None = None
+    serving: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunView:
     """Everything a report says comes from here; without slots, so that it can remember.
@@ -112,6 +130,7 @@ class RunView:
     budget: Mapping[str, object] = field(default_factory=dict)
     need: Mapping[str, int] = field(default_factory=dict)
     hypotheses: tuple[Hypothesis, ...] = ()
+    bisections: tuple[Bisected, ...] = ()
     world: str = ""
     finish: str = ""
     notes: tuple[str, ...] = ()
@@ -217,6 +236,7 @@ def view_of(stored: StoredRun) -> RunView:
         budget=_object(facts.get("budget")),
         need={k: n for k, v in _object(facts.get("need")).items() if (n := _whole(v))},
         hypotheses=tuple(_hypothesis(entry) for entry in _objects(facts.get("hypotheses"))),
+        bisections=tuple(_bisections(facts.get("bisections"))),
         world=str(facts.get("rehearsal") or ""),
         finish=str(facts.get("finish") or ""),
         notes=_texts(facts.get("notes")),
@@ -282,6 +302,22 @@ def _hypothesis(entry: Mapping[str, object]) -> Hypothesis:
         when=when,  # type: ignore[arg-type]  # _is_value above
         verdict=str(predicts.get("verdict") or ""),
     )
+
+
+def _bisections(stored: object) -> Iterable[Bisected]:
+    """Yield the answers that name something; an entry that lacks its attempt is none."""
+    for entry in _objects(stored):
+        bad = _whole(entry.get("bad"))
+        if bad is not None and entry.get("is_named"):
+            values = _object(entry.get("values"))
+            yield Bisected(
+                bad=bad,
+                values={k: v for k, v in values.items() if _is_value(v)},  # type: ignore[misc]
+                is_proven=bool(entry.get("is_proven")),
+                is_flake=bool(entry.get("is_flake")),
+                failing=_whole(entry.get("failing")),
+                serving=_whole(entry.get("serving")),
+            )
 
 
 def _shown(value: object) -> str:

@@ -15,9 +15,9 @@ from sglsweep.report.document import (
     Table,
     joined,
 )
+from sglsweep.report.held import holds
 from sglsweep.report.launches import value_text
 from sglsweep.report.numbers import listed
-from sglsweep.report.shown import holds
 from sglsweep.report.view import is_doubtful
 from sglsweep.verdict import Verdict
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.flags import canonical
 from sglsweep.report.best import best_serving, nearest_miss
+from sglsweep.report.blamed import Combination, Pair, combinations
 from sglsweep.report.caveats import caveats
 from sglsweep.report.document import (
     Block,
@@ -25,7 +26,7 @@ from sglsweep.report.machine import gpu_hours
 from sglsweep.report.numbers import duration, listed, plural
 from sglsweep.report.rehearsal import sglang_command, shown_command
 from sglsweep.report.remedy import Remedy, remedies, remedy_command, remedy_line
-from sglsweep.report.shown import Shown, Standing, shown
+from sglsweep.report.tell import status_words
 from sglsweep.report.view import cells_left, is_doubtful
 from sglsweep.report.words import cell_word, changed, evidence, numbers, proof_words
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from sglsweep.attempt import Outcome
     from sglsweep.matrix import Value
-    from sglsweep.report.groups import Group
     from sglsweep.report.view import RunView
 
 _CHANGES_SHOWN = 6
@@ -141,34 +141,33 @@ def _against_first(run: RunView, best: Outcome) -> list[Line]:
 
 def _proven(run: RunView, best: Outcome) -> list[Line]:
     """Return changes that the recommended command has and a failing one has not."""
-    found = [
-        (group, item)
-        for group in groups(run)
-        for item in shown(run, group.outcomes)
-        if item.standing is Standing.PROVEN and item.pair and item.pair.better is best
+    return [
+        _proof_line(row, pair)
+        for row in combinations(run)
+        if row.is_proven
+        for pair in row.proofs
+        if pair.better is best
     ]
-    return [_proof_line(group, item) for group, item in found]
 
 
-def _proof_line(group: Group, item: Shown) -> Line:
-    assert item.pair is not None  # noqa: S101 - chosen for it
-    bad, good = item.pair.failing.attempt.number, item.pair.better.attempt.number
+def _proof_line(row: Combination, pair: Pair) -> Line:
+    bad, good = pair.failing.attempt.number, pair.better.attempt.number
     return (
         Strong("Proven"),
         ": ",
-        *changed(item.pair.changes),
-        f" ({bad} fails with {group.name}, {good} serves, nothing else differs)",
+        *changed(pair.changes),
+        f" ({bad} fails with {row.cause}, {good} serves, nothing else differs)",
     )
 
 
 def _never_served(run: RunView) -> list[Line]:
     """Name the values of the matrix that failed every time they were launched."""
-    proven = _proven_values(run)
+    shown = _alone(run)
     return [
         (
             Code(cell_word(axis.name, value)),
             f": {plural(len(having), 'attempt')}, {_causes(having)}, ",
-            proven.get(setting_of(axis.name, value), "by itself not shown"),
+            shown.get(setting_of(axis.name, value), "by itself not shown"),
         )
         for axis in run.axes
         for value in axis.values
@@ -182,16 +181,17 @@ def _causes(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(dict.fromkeys(o.diagnosis.cause or o.verdict.value for o in outcomes))
 
 
-def _proven_values(run: RunView) -> dict[tuple[str, str], str]:
-    """Return the settings of which a pair of attempts proves that they fail, with the pair."""
+def _alone(run: RunView) -> dict[tuple[str, str], str]:
+    """Return the settings that fail by themselves, with what shows it."""
     found: dict[tuple[str, str], str] = {}
-    for group in groups(run):
-        for item in shown(run, group.outcomes):
-            if item.standing is Standing.PROVEN and item.pair:
-                (change,) = item.pair.changes
-                bad, good = item.pair.failing, item.pair.better
-                numbers_of = f"proven by {bad.attempt.number} against {good.attempt.number}"
-                found.setdefault(setting_of(change.name, change.before), numbers_of)
+    for row in combinations(run):
+        if row.is_named and len(row.values) == 1:
+            ((name, text),) = row.values.items()
+            said = status_words(row)
+            if row.is_proven and row.proofs:
+                bad, good = row.proofs[0].failing, row.proofs[0].better
+                said = f"proven by {bad.attempt.number} against {good.attempt.number}"
+            found.setdefault(setting_of(name, text), said)
     return found
 
 

@@ -17,9 +17,9 @@ from sglsweep.report.document import (
     prose,
 )
 from sglsweep.report.groups import Group, groups, killed
+from sglsweep.report.held import did_not_help
 from sglsweep.report.numbers import listed
 from sglsweep.report.remedy import remedies, remedy_line
-from sglsweep.report.shown import did_not_help
 from sglsweep.report.tell import tell_all
 from sglsweep.report.words import evidence, numbers, warnings
 from sglsweep.verdict import Verdict

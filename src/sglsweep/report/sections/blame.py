@@ -1,0 +1,60 @@
+"""Minimal failing combinations: which settings fail, how sure that is, which attempts show it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sglsweep.report.blamed import Combination, combinations, flaky_attempts
+from sglsweep.report.document import Block, Heading, Line, Paragraph, Strong, Table
+from sglsweep.report.numbers import listed
+from sglsweep.report.tell import likeliest, shown_by, status_words, what
+
+if TYPE_CHECKING:
+    from sglsweep.report.view import RunView
+
+_KEY = (
+    "Proven: for each setting, an attempt that serves differs from one that fails in just this, "
+    "or bisect found it so. Supported: nothing speaks against it, but such a pair is missing. "
+    "Refuted: named by a signature or by bisect, and an attempt serves with all of it."
+)
+
+
+def minimal_failing(run: RunView) -> list[Block]:
+    """Return the one table that all other sections speak from."""
+    found = combinations(run)
+    flaky = _flaky(run)
+    if not found:
+        return [Heading(2, (_TITLE,)), *flaky] if flaky else []
+    rows = tuple(_row(run, row) for row in found)
+    head = ("combination", "cause", "status", "fails in", "shown by")
+    return [Heading(2, (_TITLE,)), Table(head, rows), Paragraph((_KEY,)), *flaky]
+
+
+_TITLE = "Minimal failing combinations"
+
+
+def _row(run: RunView, row: Combination) -> tuple[Line, ...]:
+    name = what(row) if row.is_named or row.is_refuted else ("not decided: ", *likeliest(row))
+    status: Line = (Strong("proven"),) if row.is_proven else (status_words(row),)
+    return (
+        name,
+        (row.cause,),
+        status,
+        (listed([o.attempt.number for o in row.failing]),),
+        shown_by(run, row),
+    )
+
+
+def _flaky(run: RunView) -> list[Block]:
+    numbers = flaky_attempts(run)
+    if not numbers:
+        return []
+    verb = "its failure" if len(numbers) == 1 else "their failures"
+    return [
+        Paragraph(
+            (
+                f"Did not repeat: {listed(list(numbers))}. The very same launch served another "
+                f"time, so no setting is blamed for {verb}.",
+            )
+        )
+    ]
