@@ -11,6 +11,9 @@ from typing import overload
 Value = None | bool | int | float | str
 """A flag's value: None = not passed, True = bare flag, False = `--no-x` or absent."""
 
+NO_EFFECT = "without effect"
+"""What stands in an effective cell for a flag that selects nothing there, whatever its value."""
+
 
 def spell(value: Value) -> str:
     """Write a value so that true, 1, 1.0 and "1" stay different (Python holds them equal)."""
@@ -58,9 +61,17 @@ class Cell:
         return Cell({**self._values, **changes})
 
     def difference(self, other: Cell) -> tuple[str, ...]:
-        """Axes on which the two differ, sorted; an unnamed axis equals None."""
+        """Axes on which the two differ, sorted; an unnamed axis equals None.
+
+        A flag that selects nothing in one of them is no difference.
+        """
         names = sorted({*self._values, *other._values})
-        return tuple(n for n in names if spell(self.get(n)) != spell(other.get(n)))
+        return tuple(
+            n
+            for n in names
+            if spell(self.get(n)) != spell(other.get(n))
+            and NO_EFFECT not in (self.get(n), other.get(n))
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cell) and self.key == other.key

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from sglsweep import catalogue
 from sglsweep.config.mistakes import Note
 from sglsweep.errors import HostError, HostUnreachable
 from sglsweep.expand import expand
 from sglsweep.expand.resolved import Asked, BuildFacts, Resolved, State, settle
+from sglsweep.matrix import Cells
+from sglsweep.rehearsal.foretell import ARCH, GPU, Foreteller, RefusedError
+from sglsweep.triage.diagnose import diagnose
+from sglsweep.triage.ending import Ending
+from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from sglsweep.catalogue.gpus import Gpu
@@ -26,7 +36,13 @@ if TYPE_CHECKING:
     from sglsweep.prepare import Ground
 
 MOST_CELLS = 5000
-"""Cells that are asked about at most: some minutes of the host's time."""
+"""Cells that are asked about at once: some minutes of the host's time."""
+
+_EXCEPTION = re.compile(r"\w+(Error|Exception|Interrupt)\b")
+_TRACEBACK = (
+    'Traceback (most recent call last):\n  File "sglang/launch_server.py", line 1, in <module>\n'
+)
+"""Stands before an exception of which only the words are known."""
 
 _START_S = 240.0
 _EACH_S = 0.3
@@ -45,12 +61,22 @@ class Asking:
         gpu: described; None = the host's own.
         configs: model, as launches name it -> its config.json, for hosts that do not have it.
         cache: folder for answers; None = none is kept.
+        portions: how many times `MOST_CELLS` cells of a larger matrix are asked about.
     """
 
     command: Callable[[Cell], Command]
     gpu: Gpu | None = None
     configs: Mapping[str, object] = field(default_factory=dict)
     cache: Path | None = None
+    portions: int = 1
+
+
+def can_ask(ground: Ground) -> bool:
+    """True if a build of the matrix can say what it makes of a cell."""
+    return bool(ground.tables) or any(
+        (world := ground.sweep.builds[name].rehearsal) is not None and Foreteller(world).answers
+        for name in ground.pythons
+    )
 
 
 def resolve_cells(ground: Ground, asking: Asking) -> Ground:
@@ -58,31 +84,86 @@ def resolve_cells(ground: Ground, asking: Asking) -> Ground:
 
     A build that cannot be asked costs nothing: its cells stay as they are, and a note says why.
     """
-    expanded = expand(ground.sweep, ground.tables, is_resolved_later=True)
-    cells = _distinct(expanded)
-    if len(cells) > MOST_CELLS:
-        what = f"{len(cells):,} cells are too many to ask SGLang about each: none is"
-        return _noted(ground, Note(_where(ground), what))
+    expanded, portions = _portions(
+        expand(ground.sweep, ground.tables, is_resolved_later=True), asking.portions
+    )
     answers: dict[str, Resolved] = {}
     builds: dict[str, BuildFacts] = {}
-    notes: list[Note] = []
-    for build, own in _by_build(ground, cells).items():
-        try:
-            said = _ask(ground, asking, build, own)
-        except HostUnreachable:
-            raise
-        except HostError as error:
-            what = f"build '{build}': SGLang could not be asked what it makes of the cells"
-            notes.append(Note(_where(ground), f"{what}: {error.message}"))
-            continue
-        answers.update(_answers(said, own))
-        builds[build] = _facts_of(ground, said, asking, own)
-        notes += _unread(ground, build, said)
+    notes: list[Note] = list(_left_for_later(ground, expanded))
+    for cells in portions:
+        for build, own in _by_build(ground, cells).items():
+            try:
+                found, facts, said = _answered(ground, asking, build, own)
+            except HostUnreachable:
+                raise
+            except HostError as error:
+                what = f"build '{build}': SGLang could not be asked what it makes of the cells"
+                notes.append(Note(_where(ground), f"{what}: {error.message}"))
+                continue
+            answers.update(found)
+            builds[build] = facts.after(builds.get(build))
+            notes += [n for n in said if n not in notes]
     if not builds:
         return _noted(ground, *notes)
     settled = settle(expanded, _asked(ground, asking, answers, builds))
     told = replace(settled.expanded, notes=(*settled.expanded.notes, *notes))
     return replace(ground, expanded=told, settled=replace(settled, expanded=told))
+
+
+def _answered(
+    ground: Ground, asking: Asking, build: str, cells: Sequence[Cell]
+) -> tuple[dict[str, Resolved], BuildFacts, list[Note]]:
+    """Return what one build makes of its cells, what it is, and what it read in vain."""
+    world = ground.sweep.builds[build].rehearsal
+    if world is not None:
+        return *_foretold(ground, asking, Foreteller(world), cells), []
+    said = _ask(ground, asking, build, cells)
+    return (
+        _answers(said, cells),
+        _facts_of(ground, said, asking, cells),
+        _unread(ground, build, said),
+    )
+
+
+def _portions(expanded: Expanded, count: int) -> tuple[Expanded, list[list[Cell]]]:
+    """Return the matrix as far as it is asked about, and its cells, a question at a time.
+
+    A matrix that is too large is asked about in portions drawn from all of it, the same ones
+    every time; what no portion holds yet is left out of it.
+    """
+    rows = expanded.cells.rows
+    if len(rows) <= MOST_CELLS:
+        return expanded, [_distinct(expanded)]
+    order = np.random.default_rng(0).permutation(len(rows))
+    drawn = [
+        sorted(int(place) for place in order[start : start + MOST_CELLS])
+        for start in range(0, min(count * MOST_CELLS, len(rows)), MOST_CELLS)
+    ]
+    taken = sorted(place for places in drawn for place in places)
+    axes = expanded.cells.axes
+    part = replace(expanded, cells=Cells(axes, [rows[place] for place in taken]))
+    questions = [list(Cells(axes, [rows[place] for place in places])) for places in drawn]
+    first = {cell.key: cell for cell in (*expanded.includes, *questions[0])}
+    return part, [list(first.values()), *questions[1:]]
+
+
+def unasked(ground: Ground) -> int:
+    """Return how many cells of the matrix are too many to be asked about yet."""
+    if ground.settled is None:
+        return 0
+    whole = expand(ground.sweep, ground.tables, is_resolved_later=True)
+    return max(0, len(whole.cells) - ground.settled.asked)
+
+
+def _left_for_later(ground: Ground, expanded: Expanded) -> Iterator[Note]:
+    whole = len(expand(ground.sweep, ground.tables, is_resolved_later=True).cells)
+    if len(expanded.cells) < whole:
+        yield Note(
+            _where(ground),
+            f"{whole:,} cells are too many to ask SGLang about each: {len(expanded.cells):,} of "
+            "them, drawn from the whole matrix, are asked about and swept; the others follow "
+            "when nothing is left of those",
+        )
 
 
 def _unread(ground: Ground, build: str, said: Mapping[str, Any]) -> list[Note]:
@@ -114,13 +195,35 @@ def _noted(ground: Ground, *notes: Note) -> Ground:
 
 
 def _by_build(ground: Ground, cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    """Put cells of one real SGLang together; a rehearsal's stand-in resolves nothing."""
+    """Put cells of one build together; a world that rewrites nothing has nothing to say."""
     found: dict[str, list[Cell]] = {}
     for cell in cells:
-        build = ground.sweep.build_of(cell)
-        if build.rehearsal is None:
-            found.setdefault(build.name, []).append(cell)
-    return found
+        found.setdefault(ground.sweep.build_of(cell).name, []).append(cell)
+    return {
+        name: own
+        for name, own in found.items()
+        if (world := ground.sweep.builds[name].rehearsal) is None or Foreteller(world).answers
+    }
+
+
+def _foretold(
+    ground: Ground, asking: Asking, world: Foreteller, cells: Sequence[Cell]
+) -> tuple[dict[str, Resolved], BuildFacts]:
+    """Return what a stand-in makes of its cells; no host is needed for it."""
+    found = {}
+    for cell in cells:
+        command = asking.command(cell)
+        try:
+            args = world.server_args(command.argv[4:], command.env)
+        except RefusedError as said:
+            found[cell.key] = _answer({}, {"state": "refused", "error": str(said)})
+        else:
+            found[cell.key] = Resolved(state=State.RESOLVED, effective=args)
+    models = {ground.sweep.model_of(cell).target: world.architecture for cell in cells}
+    facts = BuildFacts(
+        version=world.version, gpu=GPU, arch=ARCH, architectures=models, is_described=True
+    )
+    return found, facts
 
 
 def _asked(
@@ -233,6 +336,7 @@ def _answers(said: Mapping[str, Any], cells: Sequence[Cell]) -> dict[str, Resolv
 
 def _answer(base: Mapping[str, object], entry: Mapping[str, Any]) -> Resolved:
     state = State(entry["state"])
+    verdict, cause = _judged(entry) if state is State.REFUSED else (None, "")
     effective: dict[str, object] = {}
     if state is State.RESOLVED:
         effective = {**base, **entry["changes"]}
@@ -242,9 +346,27 @@ def _answer(base: Mapping[str, object], entry: Mapping[str, Any]) -> Resolved:
         state=state,
         effective=effective,
         error=_headline(entry),
+        verdict=verdict,
+        cause=cause,
         lines=tuple(f"{line['level']}: {line['text']}" for line in entry.get("lines", ())),
         unknown=tuple(entry.get("unknown", ())),
     )
+
+
+def _judged(entry: Mapping[str, Any]) -> tuple[Verdict, str]:
+    """Return what the catalogue says of a refusal, as of a log that ends with it."""
+    error = str(entry.get("error") or "")
+    log = str(entry.get("trace") or "") or f"launch_server.py: error: {error}\n"
+    if _EXCEPTION.match(error) and not entry.get("trace"):
+        log = f"{_TRACEBACK}{error}\n"
+    return _judgement(log)
+
+
+@cache
+def _judgement(log: str) -> tuple[Verdict, str]:
+    told = diagnose(log.encode("utf-8", "replace"), catalogue.load(), ending=Ending(exit_status=1))
+    unsupported = told.verdict is Verdict.KERNEL_UNSUPPORTED
+    return told.verdict if unsupported else Verdict.BAD_CONFIG, told.cause or ""
 
 
 def _headline(entry: Mapping[str, Any]) -> str:

@@ -11,13 +11,13 @@ import yaml
 
 from sglsweep.catalogue.incompatible import Basis, Scope
 from sglsweep.flags import canonical
-from sglsweep.matrix import Value, spell
+from sglsweep.matrix import NO_EFFECT, Value, spell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ALL_OTHERS = "any other"
-"""What stands for every value that makes no difference."""
+"""What stands for every value that makes no difference, where some value does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,9 @@ class Inert:
 
     def acts_as(self, value: object) -> object:
         """Return what a value of one of the flags comes to."""
-        return value if value in self.distinct else ALL_OTHERS
+        if value in self.distinct:
+            return value
+        return ALL_OTHERS if self.distinct else NO_EFFECT
 
 
 @cache

@@ -19,6 +19,7 @@ from sglsweep.journal import Journal, RunIdentity
 from sglsweep.matrix import spell
 from sglsweep.plan.strategy import Finish
 from sglsweep.prepare import prepare
+from sglsweep.resolve import can_ask
 from sglsweep.sweep import Settings, Sweeping, ask_first, tell_notes
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def open_sweep(
             with Journal.create_or_resume(folder, identity_of(sweep)) as journal:
                 journal.record(source=str(path.absolute()))
                 with showing(scene_of(sweep, journal)) as listener:
-                    if is_planned and sweep.resolve and ground.tables:
+                    if is_planned and sweep.resolve and can_ask(ground):
                         listener.tell(Note(text="asking SGLang what it makes of every cell"))
                         ground = ask_first(ground, cache=folder / "resolved")
                     sweeping = Sweeping(

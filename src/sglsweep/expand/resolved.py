@@ -13,7 +13,9 @@ from sglsweep.expand.scope import EFFECTIVE, Scope, agrees
 from sglsweep.flags import canonical
 from sglsweep.flags.renames import same_values
 from sglsweep.matrix import Cells
-from sglsweep.plan.equal_cells import INCIDENTAL, Candidate, Merged, by_flag, merge
+from sglsweep.plan.effective import EffectiveCells, project
+from sglsweep.plan.equal_cells import INCIDENTAL, Candidate, Merged, agree, by_flag, merge
+from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,6 +45,8 @@ class Resolved:
     Attributes:
         effective: SGLang's field -> value; empty unless resolved.
         error: SGLang's own exception and message, or why nothing is known.
+        verdict: of a refused cell, by the catalogue: bad-config or kernel-unsupported.
+        cause: of a refused cell, by the catalogue.
         lines: what it logs meanwhile, `LEVEL: text`.
         unknown: what the answer was guessed for: the host could not be asked.
     """
@@ -50,6 +54,8 @@ class Resolved:
     state: State
     effective: Mapping[str, object] = field(default_factory=dict, repr=False)
     error: str = ""
+    verdict: Verdict | None = None
+    cause: str = ""
     lines: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
@@ -74,13 +80,26 @@ class BuildFacts:
     import_s: float = 0.0
     resolve_s: float = 0.0
 
+    def after(self, earlier: BuildFacts | None) -> BuildFacts:
+        """Return the same with the time and the models of an earlier question to the build."""
+        if earlier is None:
+            return self
+        return replace(
+            self,
+            architectures={**earlier.architectures, **self.architectures},
+            import_s=self.import_s + earlier.import_s,
+            resolve_s=self.resolve_s + earlier.resolve_s,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A cell that SGLang would not start with, in its own words."""
+    """A cell that SGLang would not start with, in its own words: an outcome in phase args."""
 
     cell: Cell
     because: str
+    verdict: Verdict = Verdict.BAD_CONFIG
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +119,8 @@ class Settled:
         excluded: how many cells each `exclude` with an `effective.FLAG` takes out.
         unknown: cells that nothing is known about; they are launched as they are.
         answers: key of a cell -> what its build made of it.
+        asked: cells of the product that the matrix was made of before it was settled.
+        effective: the cells that are left by what acts in them, for strategies and reports.
     """
 
     expanded: Expanded
@@ -111,6 +132,8 @@ class Settled:
     notes: tuple[Note, ...]
     builds: Mapping[str, BuildFacts] = field(default_factory=dict)
     answers: Mapping[str, Resolved] = field(default_factory=dict, repr=False)
+    asked: int
+    effective: EffectiveCells = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +168,8 @@ def settle(expanded: Expanded, asked: Asked) -> Settled:
     ]
     excluded = {c.key: b for c in cells if (b := excludes.reason(c)) and not _is_refused(asked, c)}
     out = {cell.key for cell in refused} | set(excluded)
-    merged = merge(_candidates(asked, includes, [c for c in cells if c.key not in out]))
+    candidates = list(_candidates(asked, includes, [c for c in cells if c.key not in out]))
+    merged = merge(candidates)
     out |= {item.cell.key for item in merged}
     suspects = _suspects(asked, [c for c in _distinct([*includes, *cells]) if c.key not in out])
     last = {item.cell.key for item in suspects}
@@ -161,9 +185,7 @@ def settle(expanded: Expanded, asked: Asked) -> Settled:
     )
     return Settled(
         expanded=left,
-        refused=tuple(
-            Refused(cell=cell, because=asked.answers[cell.key].error) for cell in refused
-        ),
+        refused=tuple(_refused(asked, cell) for cell in refused),
         merged=merged,
         suspects=suspects,
         excluded=dict(counts),
@@ -171,6 +193,12 @@ def settle(expanded: Expanded, asked: Asked) -> Settled:
         notes=excludes.notes(),
         builds=asked.builds,
         answers=asked.answers,
+        asked=len(cells),
+        effective=project(
+            left.cells,
+            {c.cell.key: c for c in candidates},
+            {item.cell.key: item.speaker for item in merged},
+        ),
     )
 
 
@@ -189,21 +217,22 @@ def launched_otherwise(
     return {
         name: (value, launched[name])
         for name, value in foreseen.items()
-        if name in launched and name not in skipped and not _agree(name, value, launched[name])
+        if name in launched and name not in skipped and not agree(name, value, launched[name])
     }
-
-
-def _agree(name: str, foreseen: object, launched: object) -> bool:
-    """Compare plain values; what resolves only after `server_args` was printed stays open."""
-    if foreseen == launched or not (_is_value(foreseen) and _is_value(launched)):
-        return True
-    if foreseen in {None, "auto"} or (isinstance(launched, str) and launched.startswith("<")):
-        return True
-    return str(launched) in same_values(name, str(foreseen))
 
 
 def _distinct(cells: Iterable[Cell]) -> list[Cell]:
     return list({cell.key: cell for cell in cells}.values())
+
+
+def _refused(asked: Asked, cell: Cell) -> Refused:
+    answer = asked.answers[cell.key]
+    return Refused(
+        cell=cell,
+        because=answer.error,
+        verdict=answer.verdict or Verdict.BAD_CONFIG,
+        cause=answer.cause,
+    )
 
 
 def _is_refused(asked: Asked, cell: Cell) -> bool:

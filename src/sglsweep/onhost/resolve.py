@@ -726,7 +726,10 @@ class _Resolver:
             words = _parser_words(said.getvalue()) if isinstance(error, SystemExit) else ""
             state = "refused" if words or _is_refusal(error) else "unknown"
             kind = "argparse" if words else type(error).__name__
-            return {"state": state, "kind": kind, "error": words or _told(error)}
+            answer = {"state": state, "kind": kind, "error": words or _told(error)}
+            if state == "refused" and not words:
+                answer["trace"] = _trace(error)
+            return answer
         return {"state": "resolved", "effective": effective}
 
     def _effective(self, argv: list[str]) -> dict[str, object]:
@@ -738,6 +741,11 @@ class _Resolver:
             return {name: _plain(value) for name, value in args.resolved_dict().items()}
         names = [field.name for field in dataclasses.fields(args)]
         return {name: _plain(getattr(args, name)) for name in names}
+
+
+def _trace(error: BaseException) -> str:
+    """Return a traceback as a launch's log would end with it."""
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-4000:]
 
 
 def _parser_words(text: str) -> str:

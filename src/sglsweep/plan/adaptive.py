@@ -128,7 +128,7 @@ class Adaptive:
         best = np.flatnonzero(worth >= worth.max() * AS_GOOD)
         furthest = max(range(len(known)), key=lambda i: (known[i].phase.order, i))
         base = table.encode([known[furthest].cell])[0]
-        changes = np.count_nonzero(table.codes[best] != base, axis=1)
+        changes = np.count_nonzero(table.changed(table.codes[best], base), axis=1)
         best = best[changes == changes.min()]
         chance = np.random.default_rng([self.seed, len(known)])
         return int(best[int(chance.integers(len(best)))])

@@ -59,7 +59,7 @@ def believe(table: Table, history: Sequence[Evidence], rates: Rates = RATES) -> 
     """
     clues = clues_of(table, history)
     counts = tuple(len(values) for values in table.values)
-    unseen = Unseen.after(clues, counts, rates)
+    unseen = Unseen.after(clues, counts, rates).without(table.inert)
     court = Court(
         clues=clues,
         space=combinations_of(counts, rates),
@@ -68,6 +68,7 @@ def believe(table: Table, history: Sequence[Evidence], rates: Rates = RATES) -> 
         alive=np.ones(clues.codes.shape),
         honesty=sum(share * weight for share, weight in rates.blame_right),
         spotless=np.exp(-unseen.faults_in(whole(clues.codes)).ravel()),
+        inert=(clues.codes == table.inert) @ (1 << np.arange(len(counts), dtype=np.int64)),
     )
     first = {kind: readings(court, kind) for kind in clues.failures}
     unseen = unseen.scaled(_faults_found(first), rates.pull)

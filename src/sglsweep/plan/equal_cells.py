@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sglsweep.flags import canonical
+from sglsweep.flags.renames import same_values
 from sglsweep.matrix import spell
 
 if TYPE_CHECKING:
@@ -75,18 +76,32 @@ def merge(candidates: Iterable[Candidate]) -> tuple[Merged, ...]:
     return tuple(merged)
 
 
-def functional_key(candidate: Candidate, *, is_ruled: bool = True) -> tuple[str, Inert | None]:
-    """Return what is the same for equal cells, and the rule that took part in it, if any did."""
+def functional_key(
+    candidate: Candidate, *, is_ruled: bool = True
+) -> tuple[str, tuple[Inert, ...]]:
+    """Return what is the same for equal cells, and the rules that took part in it."""
     effective = {n: v for n, v in candidate.effective.items() if n not in INCIDENTAL}
-    applied = None
-    if is_ruled and candidate.rules:
-        named = by_flag(effective)
-        for rule in candidate.rules:
-            if rule.holds(named):
-                applied = rule
-                effective = _acting(effective, rule)
-                break
-    return f"{candidate.setting} {json.dumps(effective, sort_keys=True)}", applied
+    rules = _that_hold(effective, candidate.rules) if is_ruled else ()
+    acts = _folded(effective, rules)
+    return f"{candidate.setting} {json.dumps(acts, sort_keys=True)}", rules
+
+
+def acting(effective: Mapping[str, object], rules: Sequence[Inert]) -> Mapping[str, object]:
+    """Return a configuration with what inert flags come to in place of their values."""
+    return _folded(effective, _that_hold(effective, rules))
+
+
+def agree(flag: str, foreseen: object, launched: object) -> bool:
+    """True if a launch came out as foreseen; what resolves later than its arguments stays open."""
+    if foreseen == launched or not (_is_value(foreseen) and _is_value(launched)):
+        return True
+    if foreseen in {None, "auto"} or (isinstance(launched, str) and launched.startswith("<")):
+        return True
+    return str(launched) in same_values(flag, str(foreseen))
+
+
+def _is_value(value: object) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def by_flag(effective: Mapping[str, object]) -> dict[str, object]:
@@ -94,18 +109,27 @@ def by_flag(effective: Mapping[str, object]) -> dict[str, object]:
     return {canonical(name.replace("_", "-")): value for name, value in effective.items()}
 
 
-def _acting(effective: Mapping[str, object], rule: Inert) -> dict[str, object]:
-    return {
-        name: rule.acts_as(value) if canonical(name.replace("_", "-")) in rule.flags else value
-        for name, value in effective.items()
-    }
+def _that_hold(effective: Mapping[str, object], rules: Sequence[Inert]) -> tuple[Inert, ...]:
+    if not rules:
+        return ()
+    named = by_flag(effective)
+    return tuple(rule for rule in rules if rule.holds(named))
+
+
+def _folded(effective: Mapping[str, object], rules: Sequence[Inert]) -> Mapping[str, object]:
+    for rule in rules:
+        effective = {
+            name: rule.acts_as(value) if canonical(name.replace("_", "-")) in rule.flags else value
+            for name, value in effective.items()
+        }
+    return effective
 
 
 def _merged(candidate: Candidate, speaker: Candidate) -> Merged:
     flags = candidate.cell.difference(speaker.cell)
     own, _ = functional_key(candidate, is_ruled=False)
     other, _ = functional_key(speaker, is_ruled=False)
-    rule = None if own == other else functional_key(candidate)[1]
+    rule = None if own == other else _rule_for(flags, functional_key(candidate)[1])
     if rule is not None:
         because = f"{rule.reason} ({rule.source})"
     elif len(flags) == 1:
@@ -119,6 +143,12 @@ def _merged(candidate: Candidate, speaker: Candidate) -> Merged:
         because=because,
         rule=rule.id if rule else "",
     )
+
+
+def _rule_for(flags: Sequence[str], rules: Sequence[Inert]) -> Inert | None:
+    """Return the rule that speaks of what two equal cells differ in."""
+    names = {canonical(flag) for flag in flags}
+    return next((rule for rule in rules if names & set(rule.flags)), next(iter(rules), None))
 
 
 def _same(flag: str, cell: Cell, speaker: Cell) -> str:

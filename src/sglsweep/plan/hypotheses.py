@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sglsweep.flags import canonical
 from sglsweep.matrix import spell
+from sglsweep.plan.effective import on_axis
 from sglsweep.plan.strategy import Launch
 from sglsweep.plan.table import table_of
 from sglsweep.plan.why import joined
@@ -14,7 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from sglsweep.matrix import Cell, Cells, Value
+    from sglsweep.plan.effective import EffectiveCells
     from sglsweep.plan.strategy import Evidence
+
+_EFFECTIVE = "effective."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,33 @@ class Claim:
             spell(cell.get(axis)) in {spell(value) for value in values}
             for axis, values in self.when.items()
         )
+
+
+def on_effective(claim: Claim, seen: EffectiveCells) -> Claim | None:
+    """Return a claim about what acts in the cells; None where none of its values acts anywhere.
+
+    A key `effective.FLAG` speaks of what SGLang resolved, any other of what cells request.
+    """
+    axes = {canonical(axis.name): axis for axis in seen.cells.axes}
+    when: dict[str, tuple[Value, ...]] = {}
+    for key, values in claim.when.items():
+        name = key.removeprefix(_EFFECTIVE)
+        axis = axes.get(canonical(name))
+        if axis is None:
+            return None
+        found = [
+            own
+            for value in values
+            for own in (
+                seen.values_of(axis.name, value)
+                if name == key
+                else (on_axis(axis, value, value),)
+            )
+        ]
+        if not found:
+            return None
+        when[axis.name] = tuple({spell(own): own for own in found}.values())
+    return Claim(claim.id, when)
 
 
 def is_decided(claim: Claim, known: Sequence[Evidence]) -> bool:

@@ -40,7 +40,7 @@ class OneAtATime:
             return Launch(cells[int(left[0])], "the starting point: the first cell as listed")
         base = max(known, key=_progress)
         base_codes = table.encode([base.cell])[0]
-        changes = np.count_nonzero(table.codes[left] != base_codes, axis=1)
+        changes = np.count_nonzero(table.changed(table.codes[left], base_codes), axis=1)
         cell = cells[int(left[int(np.argmin(changes))])]
         changed = ", ".join(cell.difference(base.cell))
         return Launch(cell, f"attempt {base.number}, which got furthest, with {changed} changed")

@@ -79,6 +79,8 @@ class Court:
             other value of the axis is known to fail, since something is taken to serve.
         honesty: share of blames taken to be right.
         spotless: chance of each clue to serve, had its own failure been a flake.
+        inert: for each clue the axes whose flag selects nothing in it, as a bit mask: nothing
+            that fails there can come of them.
     """
 
     clues: Clues
@@ -88,6 +90,7 @@ class Court:
     alive: NDArray[np.float64]
     honesty: float
     spotless: NDArray[np.float64]
+    inert: NDArray[np.int64]
 
 
 def agreement(clues: Clues) -> NDArray[np.int64]:
@@ -155,6 +158,7 @@ def _alone(court: Court, kind: Kind, failure: Failure) -> Fault:
     agree = court.masks[failure.row]
     alive = np.maximum(court.alive[failure.row], LEAST_ALIVE)
     weights = space.expected * np.where(space.sizes == 1, alive[space.bits.argmax(axis=1)], 1.0)
+    weights = np.where(space.masks & court.inert[failure.row], 0.0, weights)
     reach = clues.reach[failure.row]
     further = clues.reach > reach
     weights = np.where(_held(space.masks, agree[further & (clues.weight >= 1.0)]), 0.0, weights)

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from sglsweep.matrix import spell
+from sglsweep.matrix import NO_EFFECT, spell
 from sglsweep.plan.split import Split, split_of
 
 if TYPE_CHECKING:
@@ -30,12 +30,14 @@ class Table:
         names: axis names, in the order of the matrix.
         codes: one row a cell, one column an axis.
         split: the same as halves.
+        inert: for each axis the code of a flag that selects nothing; -1 where there is none.
     """
 
     names: tuple[str, ...]
     values: tuple[tuple[Value, ...], ...]
     codes: Codes
     split: Split
+    inert: Codes
     _code_of: tuple[dict[str, int], ...]
     _row_of: dict[bytes, int]
 
@@ -53,6 +55,13 @@ class Table:
                 row.append(known)
             rows.append(row)
         return np.asarray(rows, dtype=np.int16).reshape(len(rows), len(self.names))
+
+    def changed(self, codes: Codes, base: Codes) -> NDArray[np.bool_]:
+        """Return where codes differ from others; a flag that selects nothing is no change."""
+        differ: NDArray[np.bool_] = (
+            (codes != base) & (codes != self.inert) & (base != self.inert)
+        )
+        return differ
 
     def index_of(self, codes: Codes) -> int | None:
         """Return which listed cell has these codes; None where none has."""
@@ -90,6 +99,10 @@ def _build(cells: Cells) -> Table:
         values=tuple(axis.values for axis in cells.axes),
         codes=codes,
         split=split_of(codes),
+        inert=np.asarray(
+            [a.values.index(NO_EFFECT) if NO_EFFECT in a.values else -1 for a in cells.axes],
+            dtype=np.int16,
+        ),
         _code_of=tuple(
             {spell(value): code for code, value in enumerate(axis.values)} for axis in cells.axes
         ),

@@ -73,6 +73,21 @@ class Unseen:
         everything = one * axes + two * len(pairs)
         return cls(singles, pairs, max(0.0, everything - left))
 
+    def without(self, inert: Codes) -> Unseen:
+        """Return the same with nothing to expect of flags that select nothing, by their codes."""
+        if (inert < 0).all():
+            return self
+        singles = tuple(single.copy() for single in self.singles)
+        pairs = {axes: pair.copy() for axes, pair in self.pairs.items()}
+        for axis in np.flatnonzero(inert >= 0):
+            singles[axis][inert[axis]] = 0.0
+        for (a, b), pair in pairs.items():
+            if inert[a] >= 0:
+                pair[inert[a], :] = 0.0
+            if inert[b] >= 0:
+                pair[:, inert[b]] = 0.0
+        return replace(self, singles=singles, pairs=pairs)
+
     def scaled(self, found: float, pull: float) -> Unseen:
         """Return the same for a matrix with as many faults as this one has shown so far.
 

@@ -31,7 +31,7 @@ def sentence(
     """Say what the cell keeps of the attempts, what it changes, and which attempts ask for it."""
     codes = table.codes[index]
     every = table.encode(entry.cell for entry in known)
-    changes = np.count_nonzero(every != codes, axis=1)
+    changes = np.count_nonzero(table.changed(every, codes), axis=1)
     nearest = min(range(len(known)), key=lambda i: (changes[i], -known[i].phase.order, -i))
     odds = f"chance to serve {percent(chance)}"
     if not changes[nearest]:
@@ -44,7 +44,7 @@ def sentence(
     changed = [
         table.names[axis]
         + _by(accused.get((int(axis), int(every[nearest][axis])), set()), sources)
-        for axis in np.flatnonzero(every[nearest] != codes)
+        for axis in np.flatnonzero(table.changed(every[nearest], codes))
     ]
     return f"{kept}{_got_to(belief, known[nearest])}, changes {joined(changed)}; {odds}"
 

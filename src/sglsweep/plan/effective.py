@@ -1,0 +1,353 @@
+"""Cells by what SGLang makes of them: what a strategy decides over, and the way back.
+
+A strategy that sees what was asked for takes "not passed" and the value that SGLang then chooses
+for two things, and learns about each by itself; worse, it clears and blames flags that select
+nothing. So it decides over cells in which every axis has the value that acts, and what it wants is
+mapped back to the cell that is launched.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sglsweep.catalogue.inert import ALL_OTHERS
+from sglsweep.flags import canonical
+from sglsweep.flags.renames import same_values
+from sglsweep.matrix import NO_EFFECT, Axis, Cell, Cells, Value, spell
+from sglsweep.plan.equal_cells import acting, agree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sglsweep.plan.equal_cells import Candidate
+
+Row = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EffectiveCells:
+    """The cells that are left to launch, by what acts in them.
+
+    Attributes:
+        cells: one for each cell that is left, in the same order.
+        asked: key of an effective cell -> the cell that is launched for it.
+        found: key of a requested cell -> its effective one; cells that another speaks for too.
+        candidates: key of a requested cell -> what SGLang makes of it; without those not known.
+    """
+
+    cells: Cells
+    asked: Mapping[str, Cell]
+    found: Mapping[str, Cell]
+    candidates: Mapping[str, Candidate]
+
+    def of(self, requested: Cell) -> Cell:
+        """Return what acts in a cell; as requested where nothing is known of it.
+
+        What a cell names beside the axes stays as it is.
+        """
+        names = [axis.name for axis in self.cells.axes]
+        own = Cell((n, v) for n, v in requested.values.items() if n in names)
+        full = Cell((name, requested.get(name)) for name in names)
+        known = next((f for c in (requested, own, full) if (f := self.found.get(c.key))), None)
+        if known is None:
+            return requested
+        return Cell({**requested.values, **known.values})
+
+    def asked_for(self, effective: Cell) -> Cell:
+        """Return the cell to launch."""
+        return self.asked.get(effective.key, effective)
+
+    def keys_of(self, requested: Iterable[str]) -> frozenset[str]:
+        """Return keys of effective cells for keys of requested ones."""
+        return frozenset(
+            known.key if (known := self.found.get(key)) else key for key in requested
+        )
+
+    def told(self, why: str, asked: Cell) -> str:
+        """Return a sentence with what SGLang makes of the values whose axes it names."""
+        effective = self.of(asked)
+        made = [
+            f"{axis.name} {_made(asked.get(axis.name), effective.get(axis.name))}"
+            for axis in self.cells.axes
+            if spell(asked.get(axis.name)) != spell(effective.get(axis.name))
+            and re.search(rf"(?<![\w-]){re.escape(axis.name)}(?![\w-])", why)
+        ]
+        return f"{why} ({', '.join(made)})" if made else why
+
+    def after(self, launched: Iterable[tuple[Cell, Mapping[str, object]]]) -> EffectiveCells:
+        """Return the same, corrected by what launches printed of themselves.
+
+        Args:
+            launched: requested cells with the launch's own arguments, by names of flags.
+        """
+        changes: dict[str, Cell] = {}
+        for requested, own in launched:
+            new = self._corrected(requested, own)
+            if new is not None:
+                changes[requested.key] = new
+        return self._moved(changes) if changes else self
+
+    def values_of(self, axis: str, value: Value) -> tuple[Value, ...]:
+        """Return what acts on an axis in the cells that request a value of it.
+
+        Empty where the value acts nowhere: nothing that is launched tells anything about it.
+        """
+        word = spell(value)
+        if not self.found:
+            return (value,)
+        acting_values = {
+            spell(own): own
+            for cell in self.cells
+            if spell(self.asked_for(cell).get(axis)) == word
+            and (own := cell.get(axis)) != NO_EFFECT
+        }
+        listed = next((a.values for a in self.cells.axes if a.name == axis), ())
+        if word in {spell(known) for known in listed}:
+            acting_values.setdefault(word, value)
+        return tuple(acting_values.values())
+
+    def _corrected(self, requested: Cell, own: Mapping[str, object]) -> Cell | None:
+        """Return the effective cell of a launch; None where it came out as foreseen."""
+        foreseen = self.candidates.get(requested.key)
+        if foreseen is None or not own or requested.key not in self.found:
+            return None
+        by_name = {canonical(name.replace("_", "-")): value for name, value in own.items()}
+        actual = {
+            name: by_name[flag]
+            for name, value in foreseen.effective.items()
+            if (flag := canonical(name.replace("_", "-"))) in by_name
+            and not agree(flag, value, by_name[flag])
+        }
+        if not actual:
+            return None
+        changed = replace(foreseen, effective={**foreseen.effective, **actual})
+        before, after = (_Reading(self.cells.axes).row(c) for c in (foreseen, changed))
+        moved = {
+            axis.name: new
+            for axis, old, new in zip(self.cells.axes, before, after, strict=True)
+            if spell(old) != spell(new)
+        }
+        return self.found[requested.key].with_values(moved) if moved else None
+
+    def _moved(self, changes: Mapping[str, Cell]) -> EffectiveCells:
+        """Return the same with some cells elsewhere; a place that is taken is not taken again."""
+        found, rows = dict(self.found), []
+        taken = {cell.key for cell in self.cells}
+        for cell in self.cells:
+            requested = self.asked_for(cell).key
+            new = changes.get(requested, cell)
+            if new.key != cell.key and new.key not in taken:
+                taken.add(new.key)
+                found[requested] = new
+            rows.append((self.asked_for(cell), found.get(requested, cell)))
+        return _built(self.cells.axes, rows, found, self.candidates)
+
+
+def as_requested(cells: Cells) -> EffectiveCells:
+    """Return cells of which nothing is known but what they request."""
+    return EffectiveCells(cells=cells, asked={}, found={}, candidates={})
+
+
+def project(
+    cells: Cells, candidates: Mapping[str, Candidate], speakers: Mapping[str, Cell]
+) -> EffectiveCells:
+    """Return what acts in the cells that are left to launch.
+
+    Where two of them would come to one, though SGLang resolves them differently in something
+    that is no axis, both keep what was asked for where they differ.
+
+    Args:
+        cells: what is left to launch.
+        candidates: what SGLang makes of cells, by their keys; of all that are known.
+        speakers: key of a cell that is not launched -> the cell that speaks for it.
+    """
+    reading = _Reading(cells.axes)
+    listed = list(cells)
+    acts = {key: reading.row(candidate) for key, candidate in candidates.items()}
+    rows = _told_apart(listed, acts, cells.axes)
+    found = {
+        cell.key: Cell(zip((a.name for a in cells.axes), row, strict=True))
+        for cell, row in zip(listed, rows, strict=True)
+    }
+    for key, speaker in speakers.items():
+        if speaker.key in found:
+            found.setdefault(key, found[speaker.key])
+    for key, row in acts.items():
+        if key not in found:
+            found[key] = Cell(zip((a.name for a in cells.axes), row, strict=True))
+    return _built(cells.axes, [(c, found[c.key]) for c in listed], found, candidates)
+
+
+def _built(
+    axes: Sequence[Axis],
+    rows: Sequence[tuple[Cell, Cell]],
+    found: Mapping[str, Cell],
+    candidates: Mapping[str, Candidate],
+) -> EffectiveCells:
+    """Number the values that act: first the axis's own, in their order, then what SGLang adds."""
+    wide = []
+    for axis in axes:
+        own = {spell(value): value for value in axis.values}
+        seen = {spell(cell.get(axis.name)): cell.get(axis.name) for _, cell in rows}
+        order = [w for w in own if w in seen] + [w for w in seen if w not in own]
+        wide.append(Axis(axis.name, tuple(seen[word] for word in order)))
+    codes = [{spell(value): code for code, value in enumerate(a.values)} for a in wide]
+    return EffectiveCells(
+        cells=Cells(
+            wide,
+            [
+                tuple(
+                    code[spell(cell.get(axis.name))]
+                    for axis, code in zip(wide, codes, strict=True)
+                )
+                for _, cell in rows
+            ],
+        ),
+        asked={cell.key: requested for requested, cell in reversed(rows)},
+        found=found,
+        candidates=candidates,
+    )
+
+
+def _told_apart(
+    listed: Sequence[Cell], acts: Mapping[str, Row], axes: Sequence[Axis]
+) -> list[Row]:
+    """Return a row for each cell, no two alike: values stay as requested until that is so."""
+    asked = [tuple(cell.get(axis.name) for axis in axes) for cell in listed]
+    kept: set[tuple[int, str]] = set()
+    alone: set[int] = set()
+    while True:
+        rows = [
+            own
+            if place in alone or listed[place].key not in acts
+            else tuple(
+                value if (axis, spell(value)) in kept else act
+                for axis, (value, act) in enumerate(zip(own, acts[listed[place].key], strict=True))
+            )
+            for place, own in enumerate(asked)
+        ]
+        clashes = _clashes(rows)
+        if not clashes:
+            return rows
+        before = len(kept) + len(alone)
+        for one, other in _nearest(clashes, asked):
+            if listed[one].key in acts and listed[other].key in acts:
+                kept |= {
+                    (axis, spell(asked[at][axis]))
+                    for axis in range(len(axes))
+                    for at in (one, other)
+                    if spell(asked[one][axis]) != spell(asked[other][axis])
+                }
+            else:
+                alone |= {one, other}
+        if len(kept) + len(alone) == before:
+            return asked
+
+
+def _clashes(rows: Sequence[Row]) -> list[list[int]]:
+    places: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(",".join(map(spell, row)), []).append(place)
+    return [group for group in places.values() if len(group) > 1]
+
+
+def _nearest(clashes: Sequence[Sequence[int]], asked: Sequence[Row]) -> list[tuple[int, int]]:
+    """Return of each clash the pairs that differ in the fewest requested values."""
+    found = []
+    for group in clashes:
+        first, *others = group
+        apart = [
+            sum(spell(a) != spell(b) for a, b in zip(asked[first], asked[other], strict=True))
+            for other in others
+        ]
+        found += [
+            (first, other) for other, n in zip(others, apart, strict=True) if n == min(apart)
+        ]
+    return found
+
+
+class _Reading:
+    """Reads from what SGLang makes of a cell the values on the axes of a matrix."""
+
+    def __init__(self, axes: Sequence[Axis]) -> None:
+        self._axes = [(axis, canonical(axis.name)) for axis in axes]
+        self._fields: dict[int, dict[str, str]] = {}
+
+    def row(self, candidate: Candidate) -> Row:
+        """Return what acts on every axis; what resolution does not show is as requested."""
+        effective = candidate.effective
+        folded = acting(effective, candidate.rules)
+        fields = self._named(effective)
+        row = []
+        for axis, flag in self._axes:
+            asked = candidate.cell.get(axis.name)
+            name = None if axis.name.startswith("env.") else fields.get(flag)
+            if name is None:
+                row.append(asked)
+            elif folded[name] is not effective[name]:
+                row.append(_plain(folded[name], asked))
+            else:
+                row.append(on_axis(axis, asked, effective[name]))
+        return tuple(row)
+
+    def _named(self, effective: Mapping[str, object]) -> dict[str, str]:
+        """Return flag -> SGLang's field; worked out once for all cells of a build."""
+        key = hash(tuple(effective))
+        if key not in self._fields:
+            self._fields[key] = {canonical(n.replace("_", "-")): n for n in effective}
+        return self._fields[key]
+
+
+def on_axis(axis: Axis, asked: Value, effective: object) -> Value:
+    """Return an effective value as the axis would spell it.
+
+    A number that SGLang works out, and that no other cell could ask for, stays "not passed".
+    """
+    listed = {spell(value): value for value in axis.values}
+    if effective is not None and not isinstance(effective, bool | int | float | str):
+        return asked
+    if spell(effective) in listed:
+        return listed[spell(effective)]
+    word = str(effective)
+    alike = {word, *same_values(axis.name, word)}
+    for value in axis.values:
+        if value is not None and not isinstance(value, bool) and str(value) in alike:
+            return value
+    is_number = isinstance(effective, int | float) and not isinstance(effective, bool)
+    if asked is None and (is_number or effective in {False, "auto", None}):
+        return None
+    return None if effective is False and None in axis.values else effective
+
+
+def _made(asked: Value, effective: Value) -> str:
+    """Say what becomes of a requested value."""
+    was = "not passed" if asked is None else str(asked)
+    if effective == NO_EFFECT:
+        return f"{was}: it selects nothing there"
+    if effective == ALL_OTHERS:
+        return f"{was}: it acts there like other values"
+    return f"{was} resolves to {effective}"
+
+
+def _plain(value: object, asked: Value) -> Value:
+    return value if value is None or isinstance(value, bool | int | float | str) else asked
+
+
+def recorded(stored: object) -> dict[int, Cell]:
+    """Read what run.json holds of attempts' effective cells: number -> what acted in it.
+
+    A report of a run has no host to ask; attempts that stand not in it are as requested.
+    """
+    entries = stored if isinstance(stored, list) else []
+    return {
+        int(entry["attempt"]): Cell(entry["values"])
+        for entry in entries
+        if isinstance(entry, dict) and isinstance(entry.get("values"), dict)
+    }
+
+
+def to_record(attempts: Iterable[tuple[int, Cell]]) -> list[dict[str, object]]:
+    """Return effective cells as run.json holds them."""
+    return [{"attempt": number, "values": dict(cell.values)} for number, cell in attempts]
