@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from sglsweep.expand import Expanded, expand
 from sglsweep.flags import FlagTable
 from sglsweep.hosts.local import LocalHost
 from sglsweep.hosts.ssh import SshHost, SshTarget
+from sglsweep.priors import read_priors
 from sglsweep.rehearsal.world_file import load_world
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from sglsweep.config.builds import Build
     from sglsweep.expand.resolved import Settled
     from sglsweep.hosts.base import Host
+    from sglsweep.plan.prior import EarlierRun
 
 _FLAGS_TIMEOUT_S = 180.0
 _FACTS_TIMEOUT_S = 60.0
@@ -53,6 +55,7 @@ class Ground:
         tables: build -> the flags that its SGLang takes; a rehearsal has none.
         facts: what the host and each build are; build names under "builds".
         settled: what SGLang itself makes of the cells; None = it was not asked.
+        earlier: the runs named under `prior`.
     """
 
     sweep: Sweep
@@ -66,6 +69,7 @@ class Ground:
     expanded: Expanded
     facts: Mapping[str, object] = field(default_factory=dict)
     settled: Settled | None = None
+    earlier: tuple[EarlierRun, ...] = ()
 
 
 def prepare(path: Path, *, here: Here | None = None) -> Ground:
@@ -85,10 +89,11 @@ def prepare(path: Path, *, here: Here | None = None) -> Ground:
         if build.rehearsal is not None:
             load_world(build.rehearsal)
     expand(sweep)
+    earlier = read_priors(sweep)
     config = load_host(LOCAL if here else sweep.host, path)
     host = open_host(config)
     try:
-        return _prepared(sweep, config, host, here or Here())
+        return replace(_prepared(sweep, config, host, here or Here()), earlier=earlier)
     except BaseException:
         host.close()
         raise

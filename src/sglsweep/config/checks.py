@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sglsweep.config.document import Document, Loc
-from sglsweep.config.mistakes import Mistake
+from sglsweep.config.mistakes import Mistake, Note
 from sglsweep.config.names import axis_names, condition_names, flag_names
 from sglsweep.config.schema import HypothesisEntry, SweepEntry
 from sglsweep.config.values import AutoFraction
 from sglsweep.flags import canonical, nearest
 from sglsweep.matrix import Value, spell
+from sglsweep.plan.goal import Goal
 from sglsweep.verdict import Phase, Verdict
 
 AUTO_FLAG = "mem-fraction-static"
@@ -110,3 +111,26 @@ def mislinked(document: Document, entry: SweepEntry) -> Iterator[Mistake]:
                 what=f"linked axes have lists of unequal length: {shown}",
                 instead="Give each as many values; they go together by position.",
             )
+
+
+def overspent(document: Document, entry: SweepEntry) -> Iterator[Mistake]:
+    """A `budget.keep` that leaves nothing to spend, or that is a share of nothing."""
+    keep, budget = entry.budget.keep, entry.budget
+    where = document.where(("budget", "keep"))
+    if keep is None:
+        return
+    if keep >= 1:
+        what = "budget.keep: 100% leaves first-serving nothing to spend"
+        yield Mistake(where=where, what=what, instead="Write less than 100%, 25% say.")
+    if keep > 0 and budget.hours is None and budget.attempts is None:
+        what = "budget.keep is a share of a budget that has no limit"
+        instead = "Add `hours:` or `attempts:` to `budget`, or delete `keep`."
+        yield Mistake(where=where, what=what, instead=instead)
+
+
+def kept_for_nothing(document: Document, entry: SweepEntry) -> Iterator[Note]:
+    """Say where `budget.keep` keeps nothing: no goal stands behind first-serving."""
+    goals = list(dict.fromkeys(entry.goal))
+    if entry.budget.keep and Goal.FIRST_SERVING not in goals[:-1]:
+        why = "budget.keep keeps nothing: no goal stands behind first-serving"
+        yield Note(document.where(("budget", "keep")), why)

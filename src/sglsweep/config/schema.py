@@ -52,6 +52,12 @@ RunName = Annotated[
     ),
 ]
 Weights = Annotated[str, _matching("real|dummy", "Write real or dummy.")]
+Tool = Annotated[
+    str,
+    _matching(
+        "own|bench_serving|guidellm|aiperf", "Write own, bench_serving, guidellm or aiperf."
+    ),
+]
 
 
 def _number(value: object) -> float:
@@ -224,12 +230,13 @@ class Budget(Keys):
     Attributes:
         hours: None = no limit.
         attempts: None = no limit.
-        keep: share that `first-serving` may not spend.
+        keep: share that `first-serving` may not spend; None = a quarter, where a later goal can
+            use it although nothing serves.
     """
 
     hours: Number | None = None
     attempts: Count | None = None
-    keep: Share = 0.25
+    keep: Share | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,12 +285,16 @@ class Workload(Keys):
         output: tokens of an answer.
         ladder: requests at once, rung by rung.
         slo: name of a percentile (`ttft_p99`) -> seconds.
+        tool: what asks; the own ladder where that tool is not there.
+        program: path of guidellm or aiperf on the host.
     """
 
     input: Count = 1024
     output: Count = 512
     ladder: tuple[Count, ...] = ()
     slo: dict[SloName, Duration] = field(default_factory=dict)
+    tool: Tool = "bench_serving"
+    program: Text | None = None
 
 
 def _model(value: object) -> object:
@@ -325,3 +336,4 @@ class SweepEntry(Keys):
     workload: Workload | None = None
     prior: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()
     resolve: Switch = True
+    remedies: Switch = False

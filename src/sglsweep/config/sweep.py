@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sglsweep.config.builds import Build, read_builds
-from sglsweep.config.checks import mislinked, misnamed
+from sglsweep.config.checks import kept_for_nothing, mislinked, misnamed, overspent
 from sglsweep.config.document import Document, Loc, load_document
 from sglsweep.config.mistakes import Note, refuse
 from sglsweep.config.models import Model, read_models
@@ -106,7 +106,8 @@ class Sweep:
         links: names of axes that go together, by position.
         limits: phase, `jit` or `download` -> seconds.
         requests: the user's own, asked as a step of the proof.
-        prior: folders of earlier runs.
+        prior: folders of earlier runs, or files of exported findings.
+        remedies: what the catalogue knows against a cause may be launched beside the matrix.
         resolve: SGLang is asked what it makes of every cell before the first launch.
         secrets: name of each `${NAME}` -> its value; the texts keep `${NAME}`.
         where: `matrix.AXIS`, `matrix.AXIS[1]`, `launch.flags.FLAG`, ... -> FILE:LINE.
@@ -139,6 +140,7 @@ class Sweep:
     where: Mapping[str, str] = field(repr=False)
     unsupported: tuple[Note, ...] = ()
     resolve: bool = True
+    remedies: bool = False
     requests: tuple[HttpRequest, ...] = ()
 
     def build_of(self, cell: Cell) -> Build:
@@ -166,6 +168,7 @@ def load_sweep(path: Path) -> Sweep:
     entry = validate(document, _marked(document), SweepEntry)
     refuse(misnamed(document, entry))
     refuse(mislinked(document, entry))
+    refuse(overspent(document, entry))
     return _sweep(document, entry)
 
 
@@ -239,10 +242,11 @@ def _sweep(document: Document, entry: SweepEntry) -> Sweep:
         prior=tuple(folder / Path(prior).expanduser() for prior in entry.prior),
         need=entry.need,
         resolve=entry.resolve,
+        remedies=entry.remedies,
         requests=_requests(document, entry),
         secrets=secrets,
         where={dotted(loc): document.where(loc) for loc in document.lines},
-        unsupported=(*not_yet(document), *script.notes),
+        unsupported=(*not_yet(document), *kept_for_nothing(document, entry), *script.notes),
     )
 
 

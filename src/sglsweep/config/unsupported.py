@@ -16,35 +16,15 @@ NOT_YET: Final[Mapping[tuple[str, ...], str]] = {
     ("builds", "*", "pip"): "is not installed: such a build cannot be launched",
     ("builds", "*", "base"): "is not laid over: such a build cannot be launched",
     ("builds", "*", "image"): "is not run: such a build cannot be launched",
-    ("budget", "keep"): "is not kept: the first goal may spend all of it",
-    ("prior",): "is not read: earlier runs are no evidence yet",
-}
-
-NOT_YET_ON_A_HOST: Final[Mapping[tuple[str, ...], str]] = {
-    ("gpus",): "is not used: a server sees all of the host's GPUs",
 }
 
 
-def not_yet(
-    document: Document,
-    wanted: Mapping[tuple[str, ...], str] = NOT_YET,
-    *,
-    below: Loc = (),
-) -> tuple[Note, ...]:
-    """Return what the file asks for in vain, in the order of `wanted`.
-
-    Args:
-        document: the file.
-        wanted: ways to keys, `*` for any, and what is not done with them.
-        below: where those ways begin.
-    """
-    tree = document.tree
-    for part in below:
-        tree = tree.get(part) if isinstance(tree, dict) else None
+def not_yet(document: Document) -> tuple[Note, ...]:
+    """Return what the file asks for in vain, in the order of `NOT_YET`."""
     return tuple(
-        Note(document.where((*below, *loc)), f"{'.'.join(str(part) for part in loc)} {why}")
-        for pattern, why in wanted.items()
-        for loc in _matches(tree, pattern, ())
+        Note(document.where(loc), f"{'.'.join(str(part) for part in loc)} {why}")
+        for pattern, why in NOT_YET.items()
+        for loc in _matches(document.tree, pattern, ())
     )
 
 
