@@ -85,6 +85,9 @@ class Attempt:
         why: one plain sentence.
         started_at: ISO 8601, UTC.
         keeper_dir: the attempt's folder on the host.
+        slot: its place among attempts side by side; its port is the host's plus this.
+        gpus: the cards that the tool let it see, as nvidia-smi numbers them; then `env` says so
+            too. None: all that its environment shows.
     """
 
     number: int
@@ -101,6 +104,19 @@ class Attempt:
     started_at: str
     keeper_dir: str
     relaunch_of: int | None = None
+    slot: int = 0
+    gpus: tuple[int, ...] | None = None
+
+    @property
+    def own_env(self) -> Mapping[str, str]:
+        """The environment without the choice of cards: a slot is no setting, as a port is none."""
+        if self.gpus is None:
+            return self.env
+        return {name: text for name, text in self.env.items() if name not in OF_A_SLOT}
+
+
+OF_A_SLOT = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"})
+"""Variables that give an attempt its cards."""
 
 
 class EndKind(StrEnum):
@@ -131,6 +147,11 @@ class End:
         equal_to: the finished attempt whose effective configuration is the same.
         oom_kills: kills by the kernel's OOM killer, in the keeper's cgroup or on the machine,
             while the attempt ran.
+        gpu_before_mib: in use on each card before the server touched it; empty if unknown.
+        gpu_holders: by whom, "pid 4121 (python train.py), 4,096 MiB", as far as the host tells.
+        port_holder: who else listened on the attempt's port, in the same way.
+        beside: attempts of the run that ran on the host at the same time.
+        sharing: those of them that had memory of the same cards.
     """
 
     kind: EndKind
@@ -140,6 +161,11 @@ class End:
     detail: str = ""
     equal_to: int | None = None
     oom_kills: int = 0
+    gpu_before_mib: tuple[int, ...] = ()
+    gpu_holders: tuple[str, ...] = ()
+    port_holder: str = ""
+    beside: tuple[int, ...] = ()
+    sharing: tuple[int, ...] = ()
 
 
 class StepState(StrEnum):
@@ -220,8 +246,10 @@ class Rung:
         concurrency: requests in flight.
         requests: requests in all.
         tokens_per_s: output tokens of all requests together.
-        numbers: `ttft_*_s` and `tpot_*_s` at p50, p90 and p99; `gpu_used_mib` of the fullest card
-            and `gpu_power_w` of all cards at their highest, where there are any.
+        numbers: `ttft_*_s`, `tpot_*_s` and `itl_*_s` at p50, p90 and p99; `gpu_used_mib` of the
+            fullest card and `gpu_power_w` of all cards at their highest, where there are any;
+            `log_*`: what SGLang's own lines said meanwhile (`log_tokens_per_s`, `log_running`,
+            `log_queued`, `log_kv_share` at their highest).
         errors: requests refused or not answered.
         meets_slo: None where no objective is set.
     """
@@ -243,7 +271,10 @@ class Ladder:
         output: tokens of each answer.
         slo: name of a percentile (`ttft_p99`) -> seconds.
         is_short: only some rungs were asked: a heat of the race, no full measurement.
+        is_cut: it was stopped from outside before its end.
         ended_because: why there is no further rung.
+        tool: what asked: "own", or the load tool's name.
+        note: why it was not the tool that was wanted.
     """
 
     rungs: tuple[Rung, ...] = ()
@@ -251,7 +282,10 @@ class Ladder:
     output: int = 0
     slo: Mapping[str, float] = field(default_factory=dict)
     is_short: bool = False
+    is_cut: bool = False
     ended_because: str = ""
+    tool: str = "own"
+    note: str = ""
 
     @property
     def best(self) -> Rung | None:
@@ -374,3 +408,12 @@ class Outcome:
     def verdict(self) -> Verdict:
         """The diagnosis in one word."""
         return self.diagnosis.verdict
+
+    @property
+    def lacked_shared_memory(self) -> bool:
+        """It had too little memory while others of its run had some of it: no evidence."""
+        return self.diagnosis.cause == MEMORY_SHARED
+
+
+MEMORY_SHARED = "memory-shared"
+"""Cause of an attempt that lacked memory while others of the run held some of it."""

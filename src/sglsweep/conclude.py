@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from sglsweep.attempt import (
+    MEMORY_SHARED,
     WITHOUT_TOKENS,
     Diagnosis,
     End,
@@ -58,6 +59,8 @@ def conclude(
         equal: for `EndKind.EQUAL`, the diagnosis of the attempt that this one equals.
     """
     final = _by_the_kernel(_verdict(diagnosis, end, proof, equal), end)
+    final = _by_neighbours(final, end, proof)
+    final = _by_the_port(_by_the_holder(final, end), end)
     return final if proof is None else _with_proof(final, proof)
 
 
@@ -72,6 +75,70 @@ def _by_the_kernel(diagnosis: Diagnosis, end: End) -> Diagnosis:
         next_step=f"The kernel's OOM killer ended {kills} meanwhile: the host ran out of RAM, not "
         "the GPU. Load with less of it (fewer loader threads, no --cpu-offload-gb, a smaller "
         "HiCache), or give the container more.",
+    )
+
+
+_HELD_LEAST_MIB = 2048
+"""A driver, a desktop and an idle context take less before a server starts."""
+
+
+def _by_the_holder(diagnosis: Diagnosis, end: End) -> Diagnosis:
+    """Name who had the GPU's memory before a server that ran out of it: no flag is to blame.
+
+    SGLang sees only what is left, and advises to raise `mem-fraction-static`.
+    """
+    held = max(end.gpu_before_mib, default=0)
+    if diagnosis.verdict is not Verdict.OOM or held < _HELD_LEAST_MIB:
+        return diagnosis
+    card = end.gpu_before_mib.index(held)
+    whose = "; ".join(end.gpu_holders[:3]) or "processes that the host does not show"
+    return replace(
+        diagnosis,
+        cause="oom-gpu-held",
+        blames=(),
+        remedy={},
+        suspects=(*diagnosis.suspects, Suspect(diagnosis.cause or "oom", 0, diagnosis.next_step)),
+        next_step=f"{held:,} MiB of card {card} were in use before this server started, by "
+        f"{whose}. End that, then launch the cell again; the advice in the log only sees what "
+        "was left.",
+    )
+
+
+def _by_the_port(diagnosis: Diagnosis, end: End) -> Diagnosis:
+    """Say who has the port that the server could not get."""
+    if diagnosis.cause != "port-in-use" or not end.port_holder:
+        return diagnosis
+    told = f"{end.port_holder} listens on it"
+    return replace(diagnosis, next_step=_sentence(told, diagnosis.next_step))
+
+
+_OF_THE_HOST = {"oom-host", "killed-host-oom"}
+
+
+def _by_neighbours(diagnosis: Diagnosis, end: End, proof: Proof | None) -> Diagnosis:
+    """Take back a verdict about memory that attempts beside this one may have caused.
+
+    It is no evidence about the cell: it has to be launched again, alone.
+    """
+    is_of_host = diagnosis.cause in _OF_THE_HOST
+    others = end.beside if is_of_host else end.sharing
+    failed = proof.first_failure if proof is not None else None
+    # A KV pool that holds less than is needed is as small as the neighbours made it.
+    is_too_small = failed is not None and failed.name == "need" and diagnosis.line is None
+    if not others or not (is_of_host or is_too_small or diagnosis.verdict is Verdict.OOM):
+        return diagnosis
+    said = ", ".join(map(str, others))
+    what = "the host's memory" if is_of_host else "memory of the same GPU"
+    return replace(
+        diagnosis,
+        verdict=Verdict.INTERRUPTED,
+        cause=MEMORY_SHARED,
+        blames=(),
+        remedy={},
+        next_step=f"{diagnosis.cause or diagnosis.verdict} beside attempt"
+        f"{'s' if len(others) > 1 else ''} {said}, which had {what}: no answer about this cell. "
+        "The sweep launches it again alone.",
+        confidence="high",
     )
 
 

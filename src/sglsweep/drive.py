@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sglsweep import launch
 from sglsweep.attempt import End, EndKind, Outcome
@@ -15,6 +15,7 @@ from sglsweep.conclude import conclude, ending_of, with_server_words
 from sglsweep.equal import equal_outcome
 from sglsweep.errors import HostError, HostUnreachable
 from sglsweep.events import Ended, Note, Progress, Started, Stopping
+from sglsweep.keeper_files import GpuBefore
 from sglsweep.prove import prove
 from sglsweep.stopwatch import Stopwatch
 from sglsweep.triage.ending import Ending
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from sglsweep.attempt import Attempt, Diagnosis, Proof
     from sglsweep.catalogue.limits import Limits
-    from sglsweep.keeper_files import KeeperState, Life, StopReport
+    from sglsweep.keeper_files import KeeperState, Life, Listener, StopReport
     from sglsweep.probe.target import ProbeSettings
     from sglsweep.prove import Proved
     from sglsweep.site import Site
@@ -189,6 +190,8 @@ class Drive:
         self._stopwatch = stopwatch
         self._offset = 0
         self._oom_kills = 0
+        self._before: GpuBefore | None = None
+        self._stranger: Listener | None = None
         self._proved: Proved | None = None
         self._twin: Outcome | None = None
         self.life: Life | None = None
@@ -217,6 +220,9 @@ class Drive:
         state = self.launched.state()
         self.life = state.life
         self._oom_kills = state.oom_kills_cgroup or state.oom_kills_host or 0
+        self._before = state.gpu_before or self._before
+        if state.listener is not None and not state.listener.is_ours:
+            self._stranger = state.listener
         self._pump()
         now = self.site.clock.now()
         self._stopwatch.beat(state, now)
@@ -241,6 +247,7 @@ class Drive:
         ended = self.site.clock.now()
         self._stopwatch.judged(ended)
         end = replace(end, stop_offset=self._offset, oom_kills=self._oom_kills)
+        end = replace(end, **self._outsiders())
         proved = self._proved
         proof = proved.proof if proved else None
         said = proved.server_info if proved else {}
@@ -268,6 +275,23 @@ class Drive:
         self._tell_leftovers(stop)
         self.site.listener.tell(Ended(outcome=outcome))
         return outcome
+
+    def _outsiders(self) -> dict[str, Any]:
+        """Return what others had of the cards before us, and who has our port."""
+        before, stranger = self._before or GpuBefore(), self._stranger
+        holders = (
+            f"pid {h.pid} ({h.title or 'unknown'})"
+            + ("" if h.used_mib is None else f", {h.used_mib:,} MiB")
+            for h in before.holders
+        )
+        who = "" if stranger is None else f"pid {stranger.pid} ({stranger.title or 'unknown'})"
+        if stranger is not None and stranger.pid is None:
+            who = f"a process of user {stranger.user}"
+        return {
+            "gpu_before_mib": before.used_mib,
+            "gpu_holders": tuple(holders),
+            "port_holder": who,
+        }
 
     def _catch_up(self) -> None:
         """Feed what an earlier call already stored, so that nothing is fetched twice."""

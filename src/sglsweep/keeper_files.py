@@ -114,6 +114,27 @@ class StopReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GpuHolder:
+    """A process that held GPU memory before the server did."""
+
+    pid: int
+    title: str | None = None
+    used_mib: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuBefore:
+    """What was in use on the watched cards before the server touched them.
+
+    Attributes:
+        holders: as far as the driver tells; a container does not show the processes of others.
+    """
+
+    used_mib: tuple[int, ...] = ()
+    holders: tuple[GpuHolder, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeeperState:
     """`state.json`.
 
@@ -124,6 +145,7 @@ class KeeperState:
         oom_kills_host: kills by the kernel's OOM killer on the machine since the start.
         oom_kills_cgroup: the same inside the keeper's cgroup; None where it does not tell.
         trouble: the keeper's last trouble with its own folder.
+        gpu_before: None without a card, or where no figure came in time.
         is_keeper_alive: None if nobody has looked; False: nobody watches what still runs.
         alive: what lives though the keeper does not.
         last_ask: highest number of a request in the folder; None if nobody has looked.
@@ -148,6 +170,7 @@ class KeeperState:
     oom_kills_host: int | None = None
     oom_kills_cgroup: int | None = None
     trouble: str | None = None
+    gpu_before: GpuBefore | None = None
     beat_at: float = 0.0
     is_keeper_alive: bool | None = None
     alive: tuple[HostProcess, ...] = ()
@@ -281,12 +304,23 @@ def parse_state(raw: Json) -> KeeperState:
         listener=parse_listener(raw.get("listener")),
         life=parse_life(raw.get("life") or {}),
         stop=parse_stop(raw["stop"]) if raw.get("stop") else None,
+        gpu_before=_gpu_before(raw.get("gpu_before")),
         oom_kills_host=oom.get("host"),
         oom_kills_cgroup=oom.get("cgroup"),
         is_keeper_alive=raw.get("keeper_alive"),
         alive=_processes(raw.get("alive")),
         **{name: raw[name] for name in plain if name in raw},
     )
+
+
+def _gpu_before(raw: Json | None) -> GpuBefore | None:
+    if not raw:
+        return None
+    holders = tuple(
+        GpuHolder(pid=one["pid"], title=one.get("title"), used_mib=one.get("used_mib"))
+        for one in raw.get("holders") or ()
+    )
+    return GpuBefore(used_mib=tuple(raw.get("used_mib") or ()), holders=holders)
 
 
 def parse_listener(raw: Json | None) -> Listener | None:

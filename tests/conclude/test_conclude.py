@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sglsweep.attempt import Diagnosis, End, EndKind, Proof, ProofStep, StepState
+from sglsweep.attempt import Blame, Diagnosis, End, EndKind, Proof, ProofStep, StepState
 from sglsweep.conclude import conclude, ending_of, nan_check, with_server_words
 from sglsweep.verdict import Milestone, MilestoneState, Phase, Verdict
 
@@ -248,6 +248,51 @@ def test_a_kill_that_the_kernel_counted_is_the_hosts_memory() -> None:
     counted = conclude(log, End(kind=EndKind.EXITED, exit_status=-9, oom_kills=1))
     assert counted.verdict is Verdict.KILLED
     assert counted.cause == "killed-host-oom"
+
+
+ADVICE = "Raise --mem-fraction-static above 0.92."
+
+
+def no_pool(**more: object) -> Diagnosis:
+    log = Diagnosis(
+        verdict=Verdict.OOM,
+        phase=Phase.WEIGHTS_DONE,
+        cause="oom-kv-pool",
+        blames=(Blame("mem-fraction-static", 0.9),),
+        next_step=ADVICE,
+    )
+    return conclude(log, end(EndKind.FATAL_LINE, exit_status=-9, **more))
+
+
+def test_memory_that_another_process_had_is_no_fault_of_a_flag() -> None:
+    held = no_pool(
+        gpu_before_mib=(4, 125_000), gpu_holders=("pid 77 (python train.py), 124,900 MiB",)
+    )
+    assert (held.verdict, held.cause, held.blames) == (Verdict.OOM, "oom-gpu-held", ())
+    assert held.next_step.startswith(
+        "125,000 MiB of card 1 were in use before this server started, by pid 77 (python train.py)"
+    )
+    assert [(s.id, s.text) for s in held.suspects] == [("oom-kv-pool", ADVICE)]
+
+
+def test_a_holder_in_another_container_is_told_without_a_name() -> None:
+    held = no_pool(gpu_before_mib=(125_000,))
+    assert "by processes that the host does not show" in held.next_step
+
+
+@pytest.mark.parametrize("before", [(), (0,), (600, 14)])
+def test_what_an_idle_card_uses_is_nobodys_memory(before: tuple[int, ...]) -> None:
+    alone = no_pool(gpu_before_mib=before)
+    assert (alone.cause, alone.next_step) == ("oom-kv-pool", ADVICE)
+
+
+def test_whoever_has_the_port_is_named() -> None:
+    log = Diagnosis(
+        verdict=Verdict.ENV_ERROR, phase=Phase.WARMUP, cause="port-in-use", next_step="End it."
+    )
+    ended = End(kind=EndKind.FATAL_LINE, port_holder="pid 12 (nginx)")
+    assert conclude(log, ended).next_step == "Pid 12 (nginx) listens on it. End it."
+    assert conclude(log, End(kind=EndKind.FATAL_LINE)).next_step == "End it."
 
 
 # -- what the server says of itself ------------------------------------------------------------

@@ -270,6 +270,31 @@ def test_stop_waits_until_the_gpus_memory_is_back(
     assert attempt.state.life.gpu_power_w == (90, 0)
 
 
+def test_who_had_the_gpus_memory_before_the_start_is_written_down(
+    attempts: Attempts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_nvidia_smi(tmp_path, monkeypatch, "")
+    smi = tmp_path / "bin" / "nvidia-smi"
+    smi.write_text(
+        '#!/bin/sh\ncase "$*" in\n'
+        f'*compute-apps*) echo "{os.getpid()}, 65000"; echo "4194305, [N/A]";;\n'
+        '*) echo "66000, 0, 90.51";;\nesac\n'
+    )
+    attempt = attempts.start("calm")
+    attempt.wait_for("ready to roll")
+    wait_until(lambda: attempt.state.gpu_before is not None)
+
+    before = attempt.state.gpu_before
+
+    assert before is not None
+    assert before.used_mib == (66000,)
+    assert [(h.pid, h.used_mib) for h in before.holders] == [
+        (os.getpid(), 65000),
+        (4194305, None),
+    ]
+    assert "pytest" in (before.holders[0].title or "")
+
+
 def test_an_nvidia_smi_that_hangs_holds_nothing_up(
     attempts: Attempts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -516,6 +516,7 @@ class Gpus:
         self.program = shutil.which("nvidia-smi")
         self.period_s = GPU_PERIOD_S
         self.before: Optional[List[int]] = None
+        self.holders: List[Json] = []
         self.figures: List[Tuple[int, int, int]] = []
         self.taken_at = 0.0
         self._tree = tree
@@ -548,13 +549,28 @@ class Gpus:
             if figures:
                 self.figures, self.taken_at = figures, asked_at
                 if self.before is None and time.monotonic() - self._started < GPU_BEFORE_S:
+                    self.holders = self._ask_holders()
                     self.before = self.used_mib()
             self._wake.wait(self.period_s)
             self._wake.clear()
 
     def _ask(self) -> List[Tuple[int, int, int]]:
-        command = [str(self.program), "--format=csv,noheader,nounits"]
-        command.append("--query-gpu=memory.used,utilization.gpu,power.draw")
+        lines = self._query("--query-gpu=memory.used,utilization.gpu,power.draw")
+        return [parse_gpu_line(line) for line in lines if line.count(",") > 1]
+
+    def _ask_holders(self) -> List[Json]:
+        """Return who holds memory now; a container does not show the processes of others."""
+        found = []
+        for line in self._query("--query-compute-apps=pid,used_memory"):
+            pid, _, used = (part.strip() for part in line.partition(","))
+            if pid.isdigit() and read_marker(int(pid)) != self._tree.marker:
+                title = mask_options(read_title(int(pid)))[:MAX_TITLE] or None
+                mib = int(used) if used.isdigit() else None
+                found.append({"pid": int(pid), "title": title, "used_mib": mib})
+        return found[:MAX_LISTED]
+
+    def _query(self, what: str) -> List[str]:
+        command = [str(self.program), "--format=csv,noheader,nounits", what]
         if self._which:
             command.append("--id=" + ",".join(str(number) for number in self._which))
         child = None
@@ -574,7 +590,7 @@ class Gpus:
         except OSError:
             return []
         self._tree.helpers.discard(child.pid)
-        return [parse_gpu_line(line) for line in text.splitlines() if line.count(",") > 1]
+        return text.splitlines()
 
 
 def parse_gpu_line(line: str) -> Tuple[int, int, int]:
@@ -1165,6 +1181,7 @@ class Keeper:
             "server_pid": None, "session": None, "started_at": time.time(), "ended_at": None,
             "processes": [], "exit_status": None, "exited_at": None, "end_reason": None,
             "stop": None, "listener": None, "life": {}, "oom_kills": None, "trouble": None,
+            "gpu_before": None,
             "beat_at": time.time(),
         }  # fmt: skip
         self._owners: Dict[int, Optional[int]] = {}
@@ -1285,10 +1302,16 @@ class Keeper:
             listener=self.find_listener(procs),
             life=self._life.read(procs, os.fstat(self._log).st_size, self.gpus),
             oom_kills=self._count_oom_kills(),
+            gpu_before=self._gpu_before(),
             trouble=self.folder.trouble,
         )
         self._write_state()
         self._beat_due = time.monotonic() + BEAT_S
+
+    def _gpu_before(self) -> Optional[Json]:
+        if self.gpus.before is None:
+            return None
+        return {"used_mib": self.gpus.before, "holders": self.gpus.holders}
 
     def find_listener(self, procs: List[Proc]) -> Optional[Json]:
         """Return who answers on the port now, None if nobody listens."""
@@ -1426,7 +1449,7 @@ class Keeper:
         if reason in ("exited", "log-limit"):
             is_ready, graces = False, Graces(0.0, min(FLOOD_GRACE_S, graces.group_s))
         ending.run(is_ready, graces)
-        ending.settle(self.gpus, self.spec["port"])
+        ending.settle(None if self.spec.get("shares_gpus") else self.gpus, self.spec["port"])
         ending.report["total_s"] = ending.age()
         self.state["stop"] = ending.report
 
