@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sglsweep.attempt import Attempt, Diagnosis, End, EndKind, Outcome
 from sglsweep.matrix import Cell
-from sglsweep.plan.memory import MARGIN_GB, Memory, memory_of, next_fraction
+from sglsweep.plan.memory import (
+    MARGIN_GB,
+    Memory,
+    Side,
+    binding_ranks,
+    memory_of,
+    next_fraction,
+    side_of,
+)
 from sglsweep.verdict import Phase, Verdict
 
 # Kimi K2 NVFP4 on 8x RTX PRO 6000: the pool was 5.90 GB in the log.
@@ -132,3 +142,60 @@ def test_memory_that_the_fraction_cannot_help_is_left_alone(cause: str) -> None:
 
 def test_another_failure_is_no_question_of_memory() -> None:
     assert next_fraction([outcome(0.9, Verdict.NAN_IN_PROBS, "nan-in-probs")]) is None
+
+
+# -- what other ranks, other names and other fractions change -----------------------------------
+
+
+SEEN = Memory(
+    fraction=0.85,
+    before_weights_gb=100.0,
+    after_weights_gb=20.0,
+    after_graphs_gb=8.0,
+    pool_gb=5.0,
+    pool_tokens=50_000,
+)
+
+
+def test_what_is_left_shrinks_by_what_the_pool_grows() -> None:
+    assert SEEN.left_gb_at(0.88) == pytest.approx(5.0)
+    assert SEEN.left_gb_at(0.70) == pytest.approx(13.0)
+
+
+def test_a_limit_of_tokens_bounds_the_pool_at_every_fraction() -> None:
+    memory = replace(SEEN, most_tokens=60_000)
+    assert not memory.is_capped
+    assert memory.tokens_at(0.95) == 60_000
+    assert memory.tokens_at(0.82) == 20_000
+
+
+@pytest.mark.parametrize("name", ["mem-fraction-static", "mem_fraction_static"])
+def test_what_sglang_resolved_counts_however_the_log_spells_it(name: str) -> None:
+    seen = outcome(0.9, Verdict.OOM, "oom-runtime")
+    seen = replace(seen, diagnosis=replace(seen.diagnosis, effective={name: 0.848}))
+    memory = memory_of(seen)
+    assert memory is not None
+    assert memory.fraction == 0.848
+
+
+def test_the_rank_that_sets_each_limit_is_named_where_ranks_differ() -> None:
+    metrics = {
+        "TP0/avail_after_weights_gb": 20.0,
+        "TP1/avail_after_weights_gb": 19.0,
+        "PP0 TP0/kv_gb": 4.9,
+        "PP1 TP0/kv_gb": 5.3,
+        "TP0/avail_after_graphs_gb": 6.60,
+        "TP1/avail_after_graphs_gb": 6.62,
+    }
+    found = binding_ranks(outcome(0.9, Verdict.OOM, "oom-runtime", **metrics))
+    assert found == {"weights": "TP1", "pool": "PP1 TP0"}
+
+
+def test_torch_out_of_memory_in_the_pool_steps_down_and_not_up() -> None:
+    seen = oom(0.95, "oom-kv-pool", **NUMBERS)
+    evidence = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.94 GiB."
+    seen = replace(seen, diagnosis=replace(seen.diagnosis, evidence=evidence))
+    assert side_of(seen) is Side.TOO_HIGH
+    step = next_fraction([seen])
+    assert step is not None
+    assert step < 0.95

@@ -413,6 +413,10 @@ SM120_FACTS: dict[str, object] = {
 }
 GLM_NUMBERS: dict[str, Any] = {
     "weights_gb": 57.06,
+    "avail_before_weights_gb": 94.01,
+    "avail_after_weights_gb": 36.95,
+    "TP0/avail_after_graphs_gb": 6.71,
+    "TP5/avail_after_graphs_gb": 6.6,
     "kv_gb": 25.56,
     "kv_tokens": 273984,
     "max_total_num_tokens": 273984,
@@ -498,6 +502,12 @@ def lead_case(folder: Path, *, is_served: bool = True) -> Stored:
             evidence="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. "
             "GPU 5 has a total capacity of 94.97 GiB of which 301.94 MiB is free.",
             blames=(Blame("mem-fraction-static", 0.95), Blame("cuda-graph-max-bs")),
+            metrics={
+                "avail_before_weights_gb": 94.01,
+                "avail_after_weights_gb": 36.95,
+                "kv_gb": 32.25,
+                "kv_tokens": 345_600,
+            },
             next_step="Lower mem-fraction-static to 0.88: 6.6 GB were missing at batch size 512.",
             remedy={"mem-fraction-static": 0.88},
             sglang_version="0.5.9",

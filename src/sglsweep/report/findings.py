@@ -13,6 +13,7 @@ from sglsweep.report.sections.fails import fails, without_verdict
 from sglsweep.report.sections.left_out import not_launched
 from sglsweep.report.sections.load import under_load
 from sglsweep.report.sections.machine import machine
+from sglsweep.report.sections.memory import memory
 from sglsweep.report.sections.timeline import reproduce, timeline
 from sglsweep.report.sections.works import partly_working, works
 
@@ -30,6 +31,7 @@ SECTIONS = (
     machine,
     works,
     under_load,
+    memory,
     partly_working,
     fails,
     minimal_failing,

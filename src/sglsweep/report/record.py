@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.attempt import Outcome, Proof, StepState
 from sglsweep.flags import canonical
+from sglsweep.plan.memory import MARGIN_GB
 from sglsweep.report.best import best_serving, nearest_miss
 from sglsweep.report.blamed import Combination, combinations, combinations_of, flaky_attempts
 from sglsweep.report.document import plain
@@ -16,6 +17,7 @@ from sglsweep.report.groups import Group, groups
 from sglsweep.report.held import did_not_help
 from sglsweep.report.launches import settings
 from sglsweep.report.machine import stable
+from sglsweep.report.memory import memory_rows, row_json
 from sglsweep.report.rehearsal import shown_argv, shown_command
 from sglsweep.report.sections.axes import judged
 from sglsweep.report.sections.timeline import change_against
@@ -52,6 +54,10 @@ def findings_json(run: RunView) -> dict[str, object]:
         "attempts": [_attempt(run, index) for index in range(len(run.outcomes))],
         "causes": [_cause(run, group) for group in groups(run)],
         "blame": [_blame(run, row) for row in combinations(run)],
+        "memory": {
+            "margin_gb": MARGIN_GB,
+            "attempts": [row_json(row) for row in memory_rows(run.outcomes)],
+        },
         "not_repeated": list(flaky_attempts(run)),
         "not_launched": [
             {"kind": e.kind, "because": e.because, "count": e.count, "what": e.what}
