@@ -303,6 +303,9 @@ class Soak:
         lasted_s: how long it did.
         first_tokens_per_s: output speed of the first quarter of it.
         last_tokens_per_s: of the last quarter.
+        first_kv_share: least share of the KV pool in use when it was idle, in its first quarter.
+        last_kv_share: in its last quarter; much more is memory that does not come back.
+        is_cut: it was stopped from outside before its end.
     """
 
     asked_s: float
@@ -312,6 +315,9 @@ class Soak:
     errors: int = 0
     first_tokens_per_s: float | None = None
     last_tokens_per_s: float | None = None
+    first_kv_share: float | None = None
+    last_kv_share: float | None = None
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from sglsweep import launch
 from sglsweep.attempt import End, EndKind, Outcome
+from sglsweep.beside import own_signs, with_neighbours
 from sglsweep.clock import stamp
 from sglsweep.conclude import conclude, ending_of, with_server_words
 from sglsweep.equal import equal_outcome
 from sglsweep.errors import HostError, HostUnreachable
-from sglsweep.events import Ended, Note, Progress, Started, Stopping
+from sglsweep.events import Ended, Note, Progress, Started, Stopping, Withdrawn
 from sglsweep.keeper_files import GpuBefore
 from sglsweep.prove import prove
 from sglsweep.stopwatch import Stopwatch
@@ -57,10 +58,11 @@ def run_attempt(site: Site, attempt: Attempt, facts: Mapping[str, object]) -> Ou
         )
     except launch.PortTaken:
         site.journal.withdraw(attempt.number)
+        site.listener.tell(Withdrawn(attempt=attempt))
         raise
     except KeyboardInterrupt:
         # It may or may not have been started: whoever looks knows, and ends it.
-        take_over(site, attempt, facts, end=_stopped_by_user())
+        take_over(site, attempt, facts, end=_stopped())
         raise
     watch = Stopwatch(started, call_at=site.journal.opened_at)
     return Drive(site, attempt, launched, facts=facts, stopwatch=watch).see_through()
@@ -131,6 +133,8 @@ def _spec(site: Site, attempt: Attempt) -> launch.LaunchSpec:
         deadline_s=_deadline_s(site.limits) + _measuring_s(site.probe),
         cwd=site.cwd,
         secrets=site.secrets,
+        gpus=attempt.gpus,
+        shares_gpus=site.place.shares_memory,
     )
 
 
@@ -143,8 +147,8 @@ def _measuring_s(probe: ProbeSettings) -> float:
     return (_LADDER_S if probe.traffic is not None else 0.0) + (probe.soak_s or 0.0)
 
 
-def _stopped_by_user() -> End:
-    return End(kind=EndKind.INTERRUPTED, detail="stopped by the user")
+def _stopped(why: str = "") -> End:
+    return End(kind=EndKind.INTERRUPTED, detail=why or "stopped by the user")
 
 
 def _close_unstarted(site: Site, attempt: Attempt, facts: Mapping[str, object]) -> Outcome:
@@ -184,7 +188,7 @@ class Drive:
         self._watcher = Watcher(
             site.limits,
             started_at=stopwatch.begun_at,
-            gpu_limit_w=_power_limits(facts),
+            gpu_limit_w=_power_limits(facts, attempt.gpus),
             is_mute=_is_mute(attempt.argv),
         )
         self._stopwatch = stopwatch
@@ -203,8 +207,8 @@ class Drive:
         try:
             self._catch_up()
             end = self._follow() or self._prove()
-        except KeyboardInterrupt:
-            self.conclude(_stopped_by_user())
+        except KeyboardInterrupt as stop:
+            self.conclude(_stopped(str(stop)))
             raise
         except HostUnreachable:
             raise
@@ -234,7 +238,7 @@ class Drive:
         seen = self._watcher.observe(
             now,
             self.follower,
-            state.life,
+            self._own_signs(state.life),
             server_alive=state.exited_at is None and not state.has_ended,
             exit_status=state.exit_status,
             is_listening=state.listener is not None and state.listener.is_ours,
@@ -248,6 +252,7 @@ class Drive:
         self._stopwatch.judged(ended)
         end = replace(end, stop_offset=self._offset, oom_kills=self._oom_kills)
         end = replace(end, **self._outsiders())
+        end = with_neighbours(end, self.site.journal, self.attempt, self.facts)
         proved = self._proved
         proof = proved.proof if proved else None
         said = proved.server_info if proved else {}
@@ -292,6 +297,10 @@ class Drive:
             "gpu_holders": tuple(holders),
             "port_holder": who,
         }
+
+    def _own_signs(self, life: Life) -> Life:
+        place = self.site.place
+        return life if place.is_alone else own_signs(life, shares_gpus=place.shares_memory)
 
     def _catch_up(self) -> None:
         """Feed what an earlier call already stored, so that nothing is fetched twice."""
@@ -346,11 +355,16 @@ class Drive:
             if isinstance(seen, ReadyForProof):
                 self._stopwatch.ready(self.site.clock.now())
                 return None
+            if why := self.site.enough():
+                return End(kind=EndKind.INTERRUPTED, detail=why)
             self.site.clock.sleep(_LOOK_EVERY_S)
 
     def _prove(self) -> End:
-        self._proved = prove(self)
+        self._proved = prove(self, self._keep)
         return self._proved.end
+
+    def _keep(self, proved: Proved) -> None:
+        self._proved = proved
 
     def _fetch_teardown(self) -> None:
         """Keep the log's last lines too; they are never read for a verdict."""
@@ -395,8 +409,11 @@ def _is_mute(argv: Sequence[str]) -> bool:
     return any(word == "--log-level" and level in quiet for word, level in pairwise(words))
 
 
-def _power_limits(facts: Mapping[str, object]) -> Sequence[float]:
+def _power_limits(
+    facts: Mapping[str, object], which: tuple[int, ...] | None
+) -> Sequence[float]:
     gpus = facts.get("gpus")
     found = gpus if isinstance(gpus, list) else []
-    limits = [gpu.get("power_limit_w") for gpu in found if isinstance(gpu, dict)]
+    cards = [g for g in found if isinstance(g, dict) and (not which or g.get("index") in which)]
+    limits = [card.get("power_limit_w") for card in cards]
     return [float(limit) for limit in limits if isinstance(limit, int | float)]

@@ -41,7 +41,7 @@ def _may_speak_for(outcome: Outcome, attempt: Attempt) -> bool:
     other = outcome.attempt
     return (
         other.build == attempt.build
-        and dict(other.env) == dict(attempt.env)
+        and dict(other.own_env) == dict(attempt.own_env)
         and other.launch_key != attempt.launch_key
         and outcome.verdict.is_evidence
         and outcome.end.kind is not EndKind.EQUAL

@@ -70,13 +70,20 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """An attempt was not started after all (its port is taken); its record is gone."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """Something a person should know."""
 
     text: str
 
 
-Event = Started | Progress | StepAsked | Stopping | Ended | Note
+Event = Started | Progress | StepAsked | Stopping | Ended | Withdrawn | Note
 
 
 class Listener(Protocol):

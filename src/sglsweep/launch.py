@@ -51,6 +51,7 @@ class LaunchSpec:
         deadline_s: the keeper ends the tree then, whoever else is gone.
         cwd: None = the login user's home folder.
         gpus: indexes whose memory is watched; None = all.
+        shares_gpus: others come and go on them: their memory is not waited for at the end.
         graces: other seconds than the keeper's own for `parent_grace_s`, `group_grace_s` and
             `orphan_grace_s`.
     """
@@ -63,6 +64,7 @@ class LaunchSpec:
     cwd: str | None = None
     max_log_bytes: int = 2_000_000_000
     gpus: tuple[int, ...] | None = None
+    shares_gpus: bool = False
     graces: Mapping[str, float] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -78,6 +80,7 @@ class LaunchSpec:
             "deadline_s": self.deadline_s,
             "max_log_bytes": self.max_log_bytes,
             "gpus": None if self.gpus is None else list(self.gpus),
+            "shares_gpus": self.shares_gpus,
             "secrets": sorted(self.secrets),
             **self.graces,
         }

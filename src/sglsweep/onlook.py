@@ -35,13 +35,14 @@ class Onlooker:
         self._ended = {outcome.attempt.number for outcome in journal.history()}
         self._begun: set[int] = set()
         self._stopping: set[int] = set()
-        self._log: _GrowingLog | None = None
+        self._logs: dict[int, _GrowingLog] = {}
 
     def look(self) -> Iterator[Event]:
-        """Yield what happened since the last look, then where the running attempt stands."""
+        """Yield what happened since the last look, then where the running attempts stand."""
         for outcome in self._journal.history():
             if outcome.attempt.number not in self._ended:
                 self._ended.add(outcome.attempt.number)
+                self._logs.pop(outcome.attempt.number, None)
                 yield from self._closed(outcome)
         for outcome in self._journal.stopping_outcomes():
             if outcome.attempt.number not in self._stopping:
@@ -65,9 +66,10 @@ class Onlooker:
 
     def _progress(self, attempt: Attempt) -> Progress:
         now = self._clock.now()
-        if self._log is None or self._log.number != attempt.number:
-            self._log = _GrowingLog(self._journal, attempt.number, Follower(self._catalogue))
-        log = self._log
+        log = self._logs.get(attempt.number)
+        if log is None:
+            log = _GrowingLog(self._journal, attempt.number, Follower(self._catalogue))
+            self._logs[attempt.number] = log
         log.read(now)
         return Progress(
             attempt=attempt,
@@ -86,7 +88,6 @@ class _GrowingLog:
     """The stored log of one attempt, each byte read once."""
 
     def __init__(self, journal: Journal, number: int, follower: Follower) -> None:
-        self.number = number
         self.follower = follower
         self.phase_since: float | None = None
         self._path = journal.log_path(number)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sglsweep.slots import Place
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sglsweep.catalogue import Catalogue
     from sglsweep.catalogue.limits import Limits
@@ -26,6 +28,8 @@ class Site:
         secrets: name -> value, handed to the keeper and to nobody else.
         cwd: the server's working folder; None = the login user's home.
         probe: what has to be proven.
+        place: what it shares with attempts beside it.
+        enough: why an attempt that is not ready yet is needed no more; "" while it is.
     """
 
     host: Host
@@ -38,3 +42,5 @@ class Site:
     secrets: Mapping[str, str]
     cwd: str | None
     probe: ProbeSettings
+    place: Place = field(default_factory=Place)
+    enough: Callable[[], str] = str

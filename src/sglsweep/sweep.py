@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sglsweep import report
+from sglsweep import beforehand, report
 from sglsweep.attempt import Attempt
 from sglsweep.catalogue import limits as phase_limits
 from sglsweep.clock import stamp
@@ -17,18 +17,32 @@ from sglsweep.errors import HostError
 from sglsweep.events import Note
 from sglsweep.expand.resolved import launched_otherwise
 from sglsweep.flags import Command, Target, launch_argv
+from sglsweep.forewarn import Foreseen, foresee_launch
 from sglsweep.plan import memory, strategies
-from sglsweep.plan.decide import Auto, Budget, Decision, Question, at_start, decide
+from sglsweep.plan.decide import (
+    Auto,
+    Beforehand,
+    Decision,
+    Question,
+    at_start,
+    base_of,
+    decide,
+)
+from sglsweep.plan.effective import as_requested, to_record
 from sglsweep.plan.goal import Goal
-from sglsweep.plan.hypotheses import Claim
+from sglsweep.plan.hypotheses import Claim, on_effective
+from sglsweep.plan.outside import to_json
+from sglsweep.plan.spent import spent_s
+from sglsweep.plan.stages import Budget
 from sglsweep.plan.strategy import Finish
 from sglsweep.probe.target import USUAL_RUNGS, KnownAnswer, Need, ProbeSettings, Traffic
 from sglsweep.resolve import Asking, resolve_cells
 from sglsweep.site import Site
-from sglsweep.verdict import Verdict
+from sglsweep.slots import slots_of
+from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sglsweep.attempt import Outcome
     from sglsweep.catalogue import Catalogue
@@ -36,21 +50,30 @@ if TYPE_CHECKING:
     from sglsweep.clock import Clock
     from sglsweep.config.sweep import Sweep
     from sglsweep.events import Listener
+    from sglsweep.expand.resolved import Refused
     from sglsweep.journal import Journal
     from sglsweep.matrix import Cell, Value
+    from sglsweep.plan.effective import EffectiveCells
+    from sglsweep.plan.prior import Taken
     from sglsweep.plan.strategy import Launch as LaunchStep
     from sglsweep.plan.strategy import Strategy
     from sglsweep.prepare import Ground
+    from sglsweep.slots import Place
 
-_LOST_IN_A_ROW = 3
+LOST_IN_A_ROW = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a sweep chooses."""
+    """How a sweep chooses.
+
+    Attributes:
+        slots: attempts at once; None = what the host's entry in hosts.yaml says.
+    """
 
     strategy: str = strategies.DEFAULT
     seed: int = 0
+    slots: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +97,22 @@ def run_sweep(sweeping: Sweeping) -> str:
     lost = 0
     while True:
         decision = next_step(sweeping)
-        _record(sweeping, decision)
+        record_decision(sweeping, decision)
         if isinstance(decision.step, Finish):
             return decision.step.why
         outcome = launch_step(sweeping, decision.step)
         report.write(sweeping.journal)
         lost = lost + 1 if outcome.verdict is Verdict.HOST_LOST else 0
-        if lost >= _LOST_IN_A_ROW:
-            raise HostError(
-                f"{sweeping.ground.host.name}: lost {lost} attempts in a row",
-                next_step="Look after the machine, then run the same command again.",
-            )
+        if lost >= LOST_IN_A_ROW:
+            raise lost_too_often(sweeping, lost)
+
+
+def lost_too_often(sweeping: Sweeping, lost: int) -> HostError:
+    """Return the refusal to go on with a host that loses one attempt after another."""
+    return HostError(
+        f"{sweeping.ground.host.name}: lost {lost} attempts in a row",
+        next_step="Look after the machine, then run the same command again.",
+    )
 
 
 def settle(sweeping: Sweeping) -> None:
@@ -97,8 +125,21 @@ def settle(sweeping: Sweeping) -> None:
         report.write(sweeping.journal)
 
 
-def next_step(sweeping: Sweeping, *, supposing: tuple[Outcome, ...] = ()) -> Decision:
-    """Decide on what the journal holds, and on what is only supposed to come to it."""
+def next_step(
+    sweeping: Sweeping,
+    *,
+    supposing: tuple[Outcome, ...] = (),
+    running: Sequence[Attempt] = (),
+    is_budgeted: bool = True,
+) -> Decision:
+    """Decide on what the journal holds, and on what is only supposed to come to it.
+
+    Args:
+        sweeping: the sweep.
+        supposing: outcomes that are only supposed.
+        running: attempts whose cells are taken, and tell nothing yet.
+        is_budgeted: as far as the budget reaches.
+    """
     ground, sweep = sweeping.ground, sweeping.ground.sweep
     outcomes = (*sweeping.journal.history(), *supposing)
     question = Question(
@@ -108,12 +149,20 @@ def next_step(sweeping: Sweeping, *, supposing: tuple[Outcome, ...] = ()) -> Dec
         goals=[str(goal) for goal in sweep.goal],
         strategy=lambda goal: _strategy(sweeping, goal),
         launch_key=lambda cell: command_for(ground, cell).launch_key,
-        budget=Budget(hours=sweep.budget.hours, attempts=sweep.budget.attempts),
-        spent_hours=sum(o.timings.total_s for o in outcomes) / 3600,
+        budget=Budget(
+            hours=sweep.budget.hours,
+            attempts=sweep.budget.attempts,
+            keep=sweep.budget.keep,
+        ),
+        spent_hours=spent_s(outcomes, running, now=sweeping.clock.now()) / 3600,
+        running=running,
         auto=_auto(ground),
         nan_check=(lambda o: _nan_check(ground, o)) if sweep.probe.confirm_nan else None,
+        effective=ground.settled.effective if ground.settled else None,
+        beforehand=_beforehand(sweeping),
+        remedies=sweep.remedies,
     )
-    return decide(question)
+    return decide(question if is_budgeted else replace(question, budget=Budget()))
 
 
 def _nan_check(ground: Ground, outcome: Outcome) -> Mapping[str, Value]:
@@ -125,7 +174,18 @@ def _nan_check(ground: Ground, outcome: Outcome) -> Mapping[str, Value]:
 
 
 def launch_step(sweeping: Sweeping, step: LaunchStep) -> Outcome:
-    """Launch what was decided, and measure it as far as that step is worth.
+    """Launch what was decided, and measure it as far as that step is worth."""
+    return launch_cell(
+        sweeping,
+        step.cell,
+        why=step.why,
+        relaunch_of=step.relaunch_of,
+        probe=probe_for(sweeping, step),
+    )
+
+
+def probe_for(sweeping: Sweeping, step: LaunchStep) -> ProbeSettings:
+    """Return what a step proves and measures.
 
     A race of many cells runs short ladders; only the winner, or the first that serves, soaks.
     """
@@ -137,9 +197,7 @@ def launch_step(sweeping: Sweeping, step: LaunchStep) -> Outcome:
         probe = replace(probe, traffic=probe.traffic.shortened())
     if is_race or (has_served and not step.is_final):
         probe = replace(probe, soak_s=None)
-    return launch_cell(
-        sweeping, step.cell, why=step.why, relaunch_of=step.relaunch_of, probe=probe
-    )
+    return probe
 
 
 def ask_first(
@@ -148,6 +206,7 @@ def ask_first(
     cache: Path | None = None,
     gpu: Gpu | None = None,
     configs: Mapping[str, object] | None = None,
+    portions: int = 1,
 ) -> Ground:
     """Ask each build's SGLang what it makes of every cell; see `resolve.resolve_cells`."""
     auto = _auto(ground)
@@ -156,8 +215,16 @@ def ask_first(
         gpu=gpu,
         configs=configs or {},
         cache=cache,
+        portions=portions,
     )
     return resolve_cells(ground, asking)
+
+
+def foresee(sweeping: Sweeping, cell: Cell) -> Foreseen:
+    """Ask SGLang about one launch before it is made: refused, or equal to a finished attempt."""
+    ground, journal = sweeping.ground, sweeping.journal
+    asking = Asking(command=lambda c: command_for(ground, c), cache=journal.folder / "resolved")
+    return foresee_launch(ground, asking, cell, journal.history())
 
 
 def launch_cell(
@@ -177,40 +244,51 @@ def launch_cell(
         relaunch_of: the attempt that it repeats.
         probe: what to prove and measure; None: all that the sweep asks for.
     """
+    slots = slots_of(sweeping.ground.config, sweeping.ground.facts, 1)
+    place = slots.alone(command_for(sweeping.ground, cell).env)
+    attempt = new_attempt(sweeping, cell, why=why, relaunch_of=relaunch_of, place=place)
+    site = replace(site_for(sweeping), place=place)
+    if probe is not None:
+        site = replace(site, probe=probe)
+    return run_attempt(site, attempt, sweeping.ground.facts)
+
+
+def new_attempt(
+    sweeping: Sweeping, cell: Cell, *, why: str, relaunch_of: int | None, place: Place
+) -> Attempt:
+    """Return the next attempt, as it will be launched and recorded."""
     ground = sweeping.ground
-    number = sweeping.journal.next_number()
-    command = command_for(ground, cell)
+    number = sweeping.journal.take_number()
+    command = command_for(ground, cell, slot=place.number)
     build = ground.sweep.build_of(cell)
-    attempt = Attempt(
+    return Attempt(
         number=number,
         cell=cell,
         build=build.name,
         model=ground.sweep.model_of(cell).name,
         python=python_word(ground, build.name),
         argv=command.argv,
-        env=command.env,
+        env=place.env(command.env),
         launch_key=command.launch_key,
         host=ground.host.name,
-        port=port_of(ground),
+        port=port_of(ground) + place.number,
         why=why,
         started_at=stamp(sweeping.clock.now()),
         keeper_dir=str(ground.workdir / "runs" / sweeping.journal.run_id / f"{number:04d}"),
         relaunch_of=relaunch_of,
+        slot=place.number,
+        gpus=place.gpus,
     )
-    site = site_for(sweeping)
-    if probe is not None:
-        site = replace(site, probe=probe)
-    return run_attempt(site, attempt, ground.facts)
 
 
-def command_for(ground: Ground, cell: Cell) -> Command:
-    """Return the launch of a cell."""
+def command_for(ground: Ground, cell: Cell, *, slot: int = 0) -> Command:
+    """Return the launch of a cell; its slot decides on the port and is no part of its key."""
     sweep = ground.sweep
     build, model = sweep.build_of(cell), sweep.model_of(cell)
     target = Target(
         build=build.name,
         model=_model_word(ground, model.name, model.target),
-        port=port_of(ground),
+        port=port_of(ground) + slot,
         revision=model.revision,
         offline=model.offline,
     )
@@ -304,14 +382,57 @@ def traffic_of(sweep: Sweep) -> Traffic | None:
     if load is None:
         return Traffic() if Goal.FASTEST in sweep.goal else None
     rungs = tuple(sorted(set(load.ladder))) or USUAL_RUNGS
-    return Traffic(input=load.input, output=load.output, rungs=rungs, slo=load.slo)
+    return Traffic(
+        input=load.input,
+        output=load.output,
+        rungs=rungs,
+        slo=load.slo,
+        tool=load.tool,
+        program=load.program,
+    )
 
 
 def _strategy(sweeping: Sweeping, goal: str) -> Strategy:
     settings, sweep = sweeping.settings, sweeping.ground.sweep
-    axes = {axis.name for axis in sweeping.ground.expanded.cells.axes}
-    claims = tuple(Claim(h.id, h.when) for h in sweep.hypotheses if h.when and set(h.when) <= axes)
-    return strategies.make(settings.strategy, seed=settings.seed, goal=goal, claims=claims)
+    seen, known = _effective(sweeping.ground), _beforehand(sweeping)
+    claims = [on_effective(Claim(h.id, h.when), seen) for h in sweep.hypotheses if h.when]
+    return strategies.make(
+        settings.strategy,
+        seed=settings.seed,
+        goal=goal,
+        priors=known.priors,
+        claims=[claim for claim in claims if claim is not None],
+        hints=known.hints,
+    )
+
+
+def _beforehand(sweeping: Sweeping) -> Beforehand:
+    """Return what is known without an attempt of this run, of cells as a strategy sees them."""
+    seen = _effective(sweeping.ground)
+    earlier = [entry for taken in earlier_runs(sweeping) for entry in taken.evidence]
+    return Beforehand(
+        priors=[replace(entry, cell=seen.of(entry.cell)) for entry in earlier],
+        hints=[
+            replace(hint, cells=seen.keys_of(hint.cells))
+            for hint in beforehand.hints(sweeping.ground)
+        ],
+        source=lambda outcome: beforehand.source_of(sweeping.catalogue, outcome),
+    )
+
+
+def _effective(ground: Ground) -> EffectiveCells:
+    """Return the cells by what SGLang makes of them; as requested where it was not asked."""
+    settled = ground.settled
+    return settled.effective if settled is not None else as_requested(ground.expanded.cells)
+
+
+def earlier_runs(sweeping: Sweeping) -> tuple[Taken, ...]:
+    """Return what the runs named under `prior` say about this sweep's cells."""
+    ground = sweeping.ground
+    cells = (*ground.expanded.cells[:1], *ground.expanded.includes[:1])
+    if not ground.earlier or not cells:
+        return ()
+    return beforehand.taken(ground, command_for(ground, cells[0]))
 
 
 def _auto(ground: Ground) -> Auto | None:
@@ -319,7 +440,8 @@ def _auto(ground: Ground) -> Auto | None:
     if auto is None:
         return None
 
-    need = ground.sweep.need.context
+    wanted = ground.sweep.need
+    need = None if wanted.context is None else wanted.context * (wanted.concurrent or 1)
 
     def step(outcomes: Sequence[Outcome]) -> float | None:
         return memory.next_fraction(outcomes, most=auto.max, tokens=need)
@@ -327,7 +449,7 @@ def _auto(ground: Ground) -> Auto | None:
     return Auto(start=auto.start, next_fraction=step)
 
 
-def _record(sweeping: Sweeping, decision: Decision) -> None:
+def record_decision(sweeping: Sweeping, decision: Decision) -> None:
     """Write what the run is about, for the report and for whoever resumes."""
     ground, sweep = sweeping.ground, sweeping.ground.sweep
     finish = decision.step.why if isinstance(decision.step, Finish) else None
@@ -339,7 +461,8 @@ def _record(sweeping: Sweeping, decision: Decision) -> None:
             {"because": because, "count": count}
             for because, count in ground.expanded.excluded_counts.items()
         ],
-        refused=_by_reason((r.because, r.cell) for r in settled.refused) if settled else [],
+        refused=_refused(settled.refused) if settled else [],
+        effective=to_record(_acting(sweeping)),
         equal=[
             *(
                 {"because": f"the same launch as attempt {number}", "count": 1, "cell": key}
@@ -348,19 +471,61 @@ def _record(sweeping: Sweeping, decision: Decision) -> None:
             *(_by_reason((m.because, m.cell) for m in settled.merged) if settled else ()),
         ],
         goal=[str(goal) for goal in sweep.goal],
-        budget={"hours": sweep.budget.hours, "attempts": sweep.budget.attempts},
+        budget={
+            "hours": sweep.budget.hours,
+            "attempts": sweep.budget.attempts,
+            "keep": sweep.budget.keep,
+        },
         need={"context": sweep.need.context, "concurrent": sweep.need.concurrent},
+        priors=[_prior(taken) for taken in earlier_runs(sweeping)],
         hypotheses=[
             {"id": h.id, "says": h.says, "predicts": {**_single(h.when), **_single(h.outcome)}}
             for h in sweep.hypotheses
         ],
         rehearsal=_world(ground),
         finish=finish,
+        forecast=_forecast(sweeping, decision),
         notes=[
             *(f"{n.where}: {n.text}" for n in (*sweep.unsupported, *ground.expanded.notes)),
+            *_prior_notes(sweeping),
             *_resolution_notes(sweeping),
         ],
     )
+
+
+def _forecast(sweeping: Sweeping, decision: Decision) -> dict[str, object] | None:
+    """Return what is to be expected as run.json holds it; None before an attempt says anything."""
+    if decision.forecast is None:
+        return None
+    return {"after": len(sweeping.journal.history()), **to_json(decision.forecast, decision.helps)}
+
+
+def _refused(found: Sequence[Refused]) -> list[dict[str, object]]:
+    """Return what SGLang refuses as the outcomes that it is, by SGLang's words."""
+    judged = {r.because: r for r in found}
+    return [
+        {
+            **entry,
+            "verdict": str(judged[str(entry["because"])].verdict),
+            "phase": str(Phase.ARGS),
+            "cause": judged[str(entry["because"])].cause or None,
+        }
+        for entry in _by_reason((r.because, r.cell) for r in found)
+    ]
+
+
+def _acting(sweeping: Sweeping) -> Iterator[tuple[int, Cell]]:
+    """Yield what acted in each finished attempt, where SGLang was asked."""
+    ground = sweeping.ground
+    if ground.settled is None:
+        return
+    auto, history = _auto(ground), sweeping.journal.history()
+    bases = {o.attempt.number: base_of(o.attempt.cell, auto) for o in history}
+    seen = ground.settled.effective.after(
+        (bases[o.attempt.number], o.diagnosis.effective) for o in history
+    )
+    for number, base in bases.items():
+        yield number, seen.of(base)
 
 
 def _by_reason(entries: Iterable[tuple[str, Cell]]) -> list[dict[str, object]]:
@@ -373,6 +538,20 @@ def _by_reason(entries: Iterable[tuple[str, Cell]]) -> list[dict[str, object]]:
         | ({"cell": dict(cells[0].values)} if len(cells) == 1 else {})
         for because, cells in found.items()
     ]
+
+
+def _prior(taken: Taken) -> dict[str, object]:
+    return {
+        "run": taken.run.name,
+        "attempts": len(taken.run.attempts),
+        "taken": len(taken.evidence),
+        "weight": taken.weights[1],
+        "why": taken.why,
+    }
+
+
+def _prior_notes(sweeping: Sweeping) -> list[str]:
+    return [f"{taken.run.where}: {taken.why}" for taken in earlier_runs(sweeping)]
 
 
 def _resolution_notes(sweeping: Sweeping) -> list[str]:
@@ -410,8 +589,10 @@ def _world(ground: Ground) -> str | None:
 def tell_notes(sweeping: Sweeping) -> None:
     """Tell what the file asks for in vain."""
     ground = sweeping.ground
-    for note in (*ground.config.unsupported, *ground.sweep.unsupported, *ground.expanded.notes):
+    for note in (*ground.sweep.unsupported, *ground.expanded.notes):
         sweeping.listener.tell(Note(text=f"note: {note.where}: {note.text}"))
+    for text in _prior_notes(sweeping):
+        sweeping.listener.tell(Note(text=f"note: {text}"))
     settled = ground.settled
     if settled is not None:
         sweeping.listener.tell(

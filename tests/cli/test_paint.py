@@ -94,6 +94,7 @@ def test_of_equally_near_attempts_the_latest_is_compared_with() -> None:
 
 def test_a_new_attempt_starts_without_what_the_last_one_left() -> None:
     made = scene(1)
+    made.take(Ended(outcome=outcome(attempt(2, tp=8, page_size=99))), 1199.0)
     made.take(Started(attempt=attempt(3), is_adopted=True), 1200.0)
     text = text_of(made)
     assert "attempt 3 taken over" in text

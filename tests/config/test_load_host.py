@@ -49,7 +49,6 @@ def test_all_keys_of_the_contract_are_read(folder: Path) -> None:
     assert (host.workdir, host.port, host.gpus, host.slots) == ("/data/w", 31000, (0, 2), 2)
     assert host.python == "/opt/p/bin/python"
     assert host.where == f"{folder / 'hosts.yaml'}:1"
-    assert [note.text.split(" ")[0] for note in host.unsupported] == ["slots", "gpus"]
 
 
 def test_the_file_beside_the_sweep_wins_over_the_users(folder: Path) -> None:
@@ -134,6 +133,8 @@ def test_secrets_of_other_hosts_need_not_be_set(folder: Path) -> None:
         ("a: {workdir: /w}", "host 'a' says not how to reach it"),
         ("a: {ssh: {host: x}, gpus: many}", "a.gpus: 'many' names no GPUs"),
         ("a: {ssh: {host: x}, slots: 0}", "a.slots: 0 is too small"),
+        ("a: {ssh: {host: x}, slots: two}", "a.slots: 'two' is no whole number"),
+        ("a: {ssh: {host: x}, port: 65535, slots: 2}", "2 slots from port 65535 on end above"),
         ("a:", "host 'a' says not how to reach it"),
         ("a: 5", "a: 5 is no mapping"),
         ("- a", "the file is no mapping"),

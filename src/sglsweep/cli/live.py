@@ -36,10 +36,10 @@ def is_watched() -> bool:
 
 
 @contextmanager
-def showing(scene: Scene) -> Iterator[Listener]:
+def showing(scene: Scene, *, slots: int = 1) -> Iterator[Listener]:
     """Hand out the live view, or plain lines where nobody could see one."""
     if not is_watched():
-        yield Lines()
+        yield Lines(is_numbered=slots > 1)
         return
     with LiveView(scene, Console(stderr=True, highlight=False)) as view:
         yield view

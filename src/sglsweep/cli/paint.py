@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sglsweep.attempt import Attempt, Outcome, ProofStep
-    from sglsweep.cli.scene import Scene
+    from sglsweep.cli.scene import Running, Scene
     from sglsweep.events import Progress
 
 _LABEL = 9
@@ -75,7 +75,7 @@ def paint(scene: Scene, paper: Paper, now: float) -> list[Text]:
     foot = _footer(scene, paper)
     room = max(paper.height - len(head) - len(foot), 0)
     table_room = min(len(scene.outcomes) + 1, room // 3) if scene.outcomes else 0
-    body = _fitting(_attempt(scene, paper, now), room - table_room)
+    body = _fitting(_running(scene, paper, now), room - table_room)
     rows = table(scene.outcomes, paper, room - len(body)) if scene.outcomes else []
     gap = [Text()] * max(min(room - len(body) - len(rows), 1), 0)
     return [*head, *body, *gap, *rows, *foot][: paper.height]
@@ -145,30 +145,64 @@ def _wrapped(label: str, text: str, paper: Paper, style: str = "") -> Iterator[T
         yield _labelled(label if at == 0 else "", piece, paper, style)
 
 
-# -- the running attempt ---------------------------------------------------------------------
+# -- what runs -------------------------------------------------------------------------------
 
 
 _BAR_UNTIL = {"weights": Phase.WEIGHTS_DONE, "capture": Phase.GRAPH_CAPTURE_DONE}
 
 
-def _attempt(scene: Scene, paper: Paper, now: float) -> list[_Line]:
-    attempt = scene.attempt
-    if attempt is None:
+def _running(scene: Scene, paper: Paper, now: float) -> list[_Line]:
+    """Return all about the attempt that runs; of several the same few lines each."""
+    if not scene.running:
         words = "deciding what comes next" if scene.outcomes else "starting"
         return [_Line(9, paper.line(f"   {words}", "dim"))]
-    verb = "taken over" if scene.is_adopted else "running"
-    if scene.ending is not None:
+    members = [scene.running[number] for number in sorted(scene.running)]
+    if len(members) == 1:
+        return _attempt(members[0], scene.outcomes, paper, now)
+    lines = [_Line(8, paper.line(f"{len(members)} attempts side by side", "bold cyan"))]
+    for member in members:
+        lines += _row_of(member, scene.outcomes, paper, now)
+    return lines
+
+
+def _row_of(
+    one: Running, outcomes: Sequence[Outcome], paper: Paper, now: float
+) -> Iterator[_Line]:
+    """Yield where one attempt among several stands, what it is, and its last words."""
+    progress, since = one.progress, max(now - one.told_at, 0.0)
+    label = f"#{one.attempt.number}"
+    if progress is None:
+        yield _Line(9, _labelled(label, "launching", paper, "bold"))
+    else:
+        silence = _silence(progress, since, paper).plain[_LABEL:]
+        words = [_phase(progress, since, paper), "" if one.ending else silence]
+        is_near = one.ending is None and _is_near(progress, since)
+        yield _Line(9, _labelled(label, _dotted(words, paper), paper, "yellow" if is_near else ""))
+    what, said = _what(one.attempt, outcomes)
+    yield _Line(5, _labelled("", f"{what} {said}", paper, "dim"))
+    if one.ending is not None:
+        yield next(_ending(one.ending, paper))
+    elif one.steps:
+        yield from list(_proof(one.steps, paper))[:1]
+    elif progress is not None and progress.last_text:
+        yield _Line(4, _labelled("log", progress.last_text, paper))
+
+
+def _attempt(one: Running, outcomes: Sequence[Outcome], paper: Paper, now: float) -> list[_Line]:
+    attempt = one.attempt
+    verb = "taken over" if one.is_adopted else "running"
+    if one.ending is not None:
         verb = "being ended"
     head = _dotted(
         [f"attempt {attempt.number} {verb}", attempt.build, attempt.cell.short_key], paper
     )
     lines = [_Line(9, paper.line(head, "bold cyan"))]
-    lines += _ranked((4, 2), _wrapped(*_what(attempt, scene.outcomes), paper))
+    lines += _ranked((4, 2), _wrapped(*_what(attempt, outcomes), paper))
     lines += _ranked((3, 0), _wrapped("why", attempt.why, paper))
-    lines += _progress(scene, paper, now)
-    lines += _proof(scene.steps, paper)
-    if scene.ending is not None:
-        lines += _ending(scene.ending, paper)
+    lines += _progress(one, paper, now)
+    lines += _proof(one.steps, paper)
+    if one.ending is not None:
+        lines += _ending(one.ending, paper)
     return lines
 
 
@@ -186,15 +220,15 @@ def _what(attempt: Attempt, outcomes: Sequence[Outcome]) -> tuple[str, str]:
     return f"vs {number}", said
 
 
-def _progress(scene: Scene, paper: Paper, now: float) -> Iterator[_Line]:
-    progress = scene.progress
+def _progress(one: Running, paper: Paper, now: float) -> Iterator[_Line]:
+    progress = one.progress
     if progress is None:
-        if scene.ending is None:
+        if one.ending is None:
             yield _Line(8, _labelled("phase", "launching", paper))
         return
-    since = max(now - scene.told_at, 0.0)
+    since = max(now - one.told_at, 0.0)
     yield _Line(8, _labelled("phase", _phase(progress, since, paper), paper, "bold"))
-    if scene.ending is None:
+    if one.ending is None:
         yield _Line(7, _silence(progress, since, paper))
     yield from _bars(progress, paper)
     if progress.last_text:
@@ -229,9 +263,16 @@ def _silence(progress: Progress, since: float, paper: Paper) -> Text:
     silent = progress.silent_s + since
     limit = f" of at most {span(progress.limit_s)}" if progress.limit_s is not None else ""
     last = f"last sign: {progress.sign}" if progress.sign else ""
-    is_near = progress.limit_s is not None and silent > progress.limit_s / 2
     words = _dotted([f"silent for {span(silent)}{limit}", last], paper)
-    return _labelled("sign", words, paper, "yellow" if is_near else "")
+    return _labelled("sign", words, paper, "yellow" if _is_near(progress, since) else "")
+
+
+def _is_near(progress: Progress, since: float) -> bool:
+    """Tell whether half of the silence is over that ends the wait, or nobody answers."""
+    if since > _STALE_S:
+        return True
+    silent = None if progress.silent_s is None else progress.silent_s + since
+    return silent is not None and progress.limit_s is not None and silent > progress.limit_s / 2
 
 
 def _bar(name: str, done: int, total: int, paper: Paper) -> Text:

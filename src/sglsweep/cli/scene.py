@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
-from sglsweep.events import Ended, Event, Note, Progress, Started, StepAsked, Stopping
+from sglsweep.events import (
+    Ended,
+    Event,
+    Note,
+    Progress,
+    Started,
+    StepAsked,
+    Stopping,
+    Withdrawn,
+)
 from sglsweep.report.launches import Change, settings
 from sglsweep.verdict import Verdict
 
@@ -17,6 +26,23 @@ if TYPE_CHECKING:
 _NOTES_KEPT = 20
 
 
+@dataclass(slots=True)
+class Running:
+    """An attempt that is not over.
+
+    Attributes:
+        told_at: when `progress` was told, for what grows while nothing is told.
+        ending: what it came to, while it is being ended.
+    """
+
+    attempt: Attempt
+    is_adopted: bool = False
+    progress: Progress | None = None
+    told_at: float = 0.0
+    steps: list[ProofStep] = field(default_factory=list)
+    ending: Outcome | None = None
+
+
 @dataclass(slots=True, kw_only=True)
 class Scene:
     """Everything on the screen; times are seconds on one clock.
@@ -24,8 +50,7 @@ class Scene:
     Attributes:
         most: attempts at most, of the budget; None = no limit.
         outcomes: finished attempts of the run, earlier sessions' too, by number.
-        told_at: when `progress` was told, for what grows while nothing is told.
-        ending: what the running attempt came to, while it is being ended.
+        running: attempts that are not over, by number.
         next_text: what comes after the running attempt, and why.
     """
 
@@ -35,12 +60,7 @@ class Scene:
     most: int | None = None
     began_at: float = 0.0
     outcomes: list[Outcome] = field(default_factory=list)
-    attempt: Attempt | None = None
-    is_adopted: bool = False
-    progress: Progress | None = None
-    told_at: float = 0.0
-    steps: list[ProofStep] = field(default_factory=list)
-    ending: Outcome | None = None
+    running: dict[int, Running] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     next_text: str = ""
 
@@ -48,32 +68,34 @@ class Scene:
         """Take one event."""
         match event:
             case Started():
-                self._begin(event)
+                self.running[event.attempt.number] = Running(event.attempt, event.is_adopted)
+                self.next_text = ""
             case Progress():
-                self.attempt, self.progress = event.attempt, event
+                one = self._of(event.attempt)
+                one.progress, one.told_at = event, now
             case StepAsked():
-                self.steps.append(event.step)
+                one = self._of(event.attempt)
+                one.told_at = now
+                one.steps.append(event.step)
             case Stopping():
-                self.ending = event.outcome
+                self._of(event.outcome.attempt).ending = event.outcome
             case Ended():
                 self._end(event.outcome)
+            case Withdrawn():
+                self.running.pop(event.attempt.number, None)
             case Note():
                 self.notes = [*self.notes[1 - _NOTES_KEPT :], event.text]
             case _:
                 assert_never(event)
-        self.told_at = now
 
-    def _begin(self, event: Started) -> None:
-        self.attempt, self.is_adopted = event.attempt, event.is_adopted
-        self.progress = self.ending = None
-        self.steps = []
-        self.next_text = ""
+    def _of(self, attempt: Attempt) -> Running:
+        return self.running.setdefault(attempt.number, Running(attempt))
 
     def _end(self, outcome: Outcome) -> None:
         number = outcome.attempt.number
         others = [o for o in self.outcomes if o.attempt.number != number]
         self.outcomes = sorted([*others, outcome], key=lambda o: o.attempt.number)
-        self.attempt = self.progress = self.ending = None
+        self.running.pop(number, None)
         self.next_text = ""
 
     @property

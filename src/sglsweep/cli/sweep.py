@@ -17,24 +17,31 @@ def sweep(
         "adaptive", help="adaptive, grid, random, pairwise or one-at-a-time."
     ),
     seed: int = typer.Option(0, help="For strategies that draw lots."),
+    slots: int | None = typer.Option(
+        None,
+        min=1,
+        help="Attempts at once; default: the host's `slots` in hosts.yaml, else 1.",
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print the findings as JSON at the end."),
 ) -> None:
     """Launch one attempt after another until the goal, the budget or the matrix ends.
 
-    The same command goes on where an earlier one stopped.
+    The same command goes on where an earlier one stopped. With several slots up to that many
+    run side by side, each on its own port and, where there are enough, on its own GPUs.
 
     Example: sglsweep sweep configs/demo-cpu.yaml --out runs/demo
     """
     from sglsweep import report
     from sglsweep.cli.wiring import open_sweep
     from sglsweep.report.record import findings_json
-    from sglsweep.sweep import Settings, run_sweep
+    from sglsweep.side_by_side import sweep_side_by_side
+    from sglsweep.sweep import Settings
     from sglsweep.verdict import Verdict
 
-    settings = Settings(strategy=strategy, seed=seed)
+    settings = Settings(strategy=strategy, seed=seed, slots=slots)
     with open_sweep(file, out, settings, is_planned=True) as sweeping:
         try:
-            why = run_sweep(sweeping)
+            why = sweep_side_by_side(sweeping)
         finally:
             view = report.write(sweeping.journal)
         serving = [o.attempt.number for o in view.outcomes if o.verdict is Verdict.SERVING]

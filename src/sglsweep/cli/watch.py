@@ -39,7 +39,8 @@ def watch(
         outcomes=list(journal.history()),
     )
     if journal.holder:
-        with showing(scene) as listener:
+        slots = facts.get("slots")
+        with showing(scene, slots=slots if isinstance(slots, int) else 1) as listener:
             _follow(journal, listener)
     typer.echo(_last_words(Journal.read(journal.folder)))
 
@@ -71,10 +72,10 @@ def _last_words(journal: Journal) -> str:
     finish = journal.facts.get("finish")
     if finish:
         how = f"finished: {finish}"
-    elif journal.open_attempts() or journal.stopping_outcomes():
-        how = (
-            "not running, an attempt is left open: the same `sglsweep sweep` command takes it over"
-        )
+    elif left := len(journal.open_attempts()) + len(journal.stopping_outcomes()):
+        what = "an attempt is left open" if left == 1 else f"{left} attempts are left open"
+        whom = "it" if left == 1 else "them"
+        how = f"not running, {what}: the same `sglsweep sweep` command takes {whom} over"
     else:
         how = "not running: the same `sglsweep sweep` command resumes it"
     return f"{how}\n{found} (of {len(outcomes)})"

@@ -52,8 +52,10 @@ def open_sweep(
         ground = prepare(path)
         try:
             with Journal.create_or_resume(folder, identity_of(sweep)) as journal:
-                journal.record(source=str(path.absolute()))
-                with showing(scene_of(sweep, journal)) as listener:
+                slots = (settings and settings.slots) or ground.config.slots
+                count = max(slots if is_planned else 1, len(journal.open_attempts()))
+                journal.record(source=str(path.absolute()), slots=count)
+                with showing(scene_of(sweep, journal), slots=count) as listener:
                     if is_planned and sweep.resolve and can_ask(ground):
                         listener.tell(Note(text="asking SGLang what it makes of every cell"))
                         ground = ask_first(ground, cache=folder / "resolved")
@@ -65,7 +67,7 @@ def open_sweep(
                         listener=listener,
                         settings=settings or Settings(),
                     )
-                    if is_planned and isinstance(listener, LiveView):
+                    if is_planned and isinstance(listener, LiveView) and count == 1:
                         listener.foresee(lambda attempt: next_words(sweeping, attempt))
                     tell_notes(sweeping)
                     yield sweeping

@@ -13,11 +13,10 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, PlainValidator, Strict
 
 from sglsweep.config.document import Document, load_document
-from sglsweep.config.mistakes import Mistake, Note, refuse
+from sglsweep.config.mistakes import Mistake, refuse
 from sglsweep.config.schema import Count, EnvName, Keys, Text
 from sglsweep.config.secrets import read_secrets
 from sglsweep.config.ssh_aliases import ssh_aliases
-from sglsweep.config.unsupported import NOT_YET_ON_A_HOST, not_yet
 from sglsweep.config.validate import validate
 from sglsweep.config.wrong import wrong
 from sglsweep.errors import ConfigError
@@ -28,7 +27,8 @@ DEFAULT_PORT = 30000
 DEFAULT_WORKDIR = "~/.sglsweep"
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_Port = Annotated[int, Strict(), Field(ge=1, le=65535)]
+_HIGHEST_PORT = 65535
+_Port = Annotated[int, Strict(), Field(ge=1, le=_HIGHEST_PORT)]
 
 
 def _gpus(value: object) -> tuple[int, ...] | None:
@@ -40,6 +40,7 @@ def _gpus(value: object) -> tuple[int, ...] | None:
     if isinstance(value, list) and all(type(v) is int and v >= 0 for v in value):
         return tuple(dict.fromkeys(value))
     raise wrong("names no GPUs", "Write how many, like 8, or which, like [0, 1, 4, 5].")
+
 
 
 def _password(value: object) -> str:
@@ -91,11 +92,10 @@ class HostConfig:
         ssh: None = this machine.
         workdir: where attempts have their folders; `~/` is the home folder there.
         port: the first that a server listens on; a slot adds its number.
-        gpus: which may be used; None = all.
-        slots: attempts at once.
+        gpus: which may be used, as nvidia-smi numbers them; None = all.
+        slots: attempts at once; see `slots.py` for who gets which GPU.
         python: for builds that name none.
         where: FILE:LINE, or what made it known.
-        unsupported: what the entry asks for and this version does not do.
     """
 
     name: str
@@ -107,7 +107,6 @@ class HostConfig:
     python: str | None = None
     where: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    unsupported: tuple[Note, ...] = ()
 
 
 def load_host(name: str, near: Path, *, where: str | None = None) -> HostConfig:
@@ -179,18 +178,7 @@ def _host(document: Document, tree: Mapping[str, object], name: str) -> HostConf
         python=entry.python,
         where=document.where((name,)),
         secrets=read_secrets(document, under=(name,)),
-        unsupported=(*_one_by_one(document, entry, name), *_unused(document, name)),
     )
-
-
-def _unused(document: Document, name: str) -> tuple[Note, ...]:
-    return not_yet(document, NOT_YET_ON_A_HOST, below=(name,))
-
-
-def _one_by_one(document: Document, entry: HostEntry, name: str) -> Iterator[Note]:
-    if entry.slots > 1:
-        text = f"slots {entry.slots} is not used: attempts run one after another"
-        yield Note(document.where((name, "slots")), text)
 
 
 def _mistakes(document: Document, entry: HostEntry, name: str) -> Iterator[Mistake]:
@@ -205,6 +193,12 @@ def _mistakes(document: Document, entry: HostEntry, name: str) -> Iterator[Mista
             where=document.where((name, "ssh", "password_env")),
             what="both password and password_env are given",
             instead="Keep one.",
+        )
+    if entry.port + entry.slots - 1 > _HIGHEST_PORT:
+        yield Mistake(
+            where=document.where((name, "slots")),
+            what=f"{entry.slots} slots from port {entry.port} on end above {_HIGHEST_PORT}",
+            instead="Lower `port`: each slot has the port after the one before it.",
         )
 
 

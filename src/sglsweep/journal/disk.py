@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import socket
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +60,7 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         StorageError: the disk refused; nothing of the new content is left behind.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     with _translated(path):
         try:
             with temporary.open("wb") as file:

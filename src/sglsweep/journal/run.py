@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
@@ -32,6 +33,8 @@ _LEFT_BY_A_CRASH = {"lock", "sweep.yaml", "FINDINGS.md", "findings.json"}
 class Journal:
     """Everything a run knows, in one folder; a context manager that frees the lock.
 
+    Usable from several threads, as long as each attempt is written by one of them.
+
     Files: `run.json`, `sweep.yaml`, `attempts/NNNN/attempt.json`, `attempts/NNNN/log`, `lock`.
     """
 
@@ -40,6 +43,8 @@ class Journal:
         self._run = run
         self._lock = lock
         self._read: dict[Path, Record] = {}
+        self._turn = threading.RLock()
+        self._taken = 0
         self.opened_at = datetime.now(UTC).timestamp()
 
     @classmethod
@@ -124,9 +129,10 @@ class Journal:
     def record(self, **facts: object) -> None:
         """Put facts about the whole run into run.json; an earlier one of that name is replaced."""
         self._require_lock()
-        run = {**self._run, **{name: to_json(value) for name, value in facts.items()}}
-        disk.write_json(self.folder / "run.json", run)
-        self._run = run
+        with self._turn:
+            run = {**self._run, **{name: to_json(value) for name, value in facts.items()}}
+            disk.write_json(self.folder / "run.json", run)
+            self._run = run
 
     def open(self, attempt: Attempt, facts: Mapping[str, object]) -> None:
         """Write an attempt's record; call before anything of it is started."""
@@ -158,7 +164,10 @@ class Journal:
     def withdraw(self, number: int) -> None:
         """Take back an attempt of which nothing was started (a busy port); its log goes too."""
         self._require_lock()
-        disk.remove_folder(self._attempt_folder(number))
+        with self._turn:
+            disk.remove_folder(self._attempt_folder(number))
+            if number == self._taken:
+                self._taken = number - 1
 
     def append_log(self, number: int, chunk: bytes) -> None:
         """Add the next bytes of the raw log: all of them, or none if the disk refuses."""
@@ -176,10 +185,11 @@ class Journal:
         except FileNotFoundError:
             return 0
 
-    def read_log(self, number: int, limit: int | None = None) -> bytes:
-        """Return the first `limit` bytes of an attempt's log, all by default; b"" if none."""
+    def read_log(self, number: int, limit: int | None = None, *, offset: int = 0) -> bytes:
+        """Return `limit` bytes of an attempt's log, all by default; b"" if there are none."""
         try:
             with self.log_path(number).open("rb") as file:
+                file.seek(offset)
                 return file.read(-1 if limit is None else limit)
         except FileNotFoundError:
             return b""
@@ -206,6 +216,12 @@ class Journal:
         """One more than the highest number in use, also by a folder whose record is missing."""
         return max(self._numbers(), default=0) + 1
 
+    def take_number(self) -> int:
+        """Return the next number, and never again while its attempt is not opened yet."""
+        with self._turn:
+            self._taken = max(self.next_number(), self._taken + 1)
+            return self._taken
+
     def _require_lock(self) -> None:
         if self._lock is None:
             raise RuntimeError(f"{self.folder}: opened to be read, not to be written")
@@ -224,6 +240,11 @@ class Journal:
         A folder without a record was made by a process that died before its attempt was opened:
         nothing was started, so there is nothing to know.
         """
+        with self._turn:
+            found = self._all_records()
+        return [record for record in found if record.state == state]
+
+    def _all_records(self) -> list[Record]:
         found: list[Record] = []
         for number in self._numbers():
             path = self._attempt_folder(number) / "attempt.json"
@@ -234,7 +255,7 @@ class Journal:
             if record is None or record.mark != mark:
                 record = self._read[path] = read_record(path, mark)
             found.append(record)
-        return [record for record in found if record.state == state]
+        return found
 
 
 def _new_run(identity: RunIdentity) -> dict[str, object]:

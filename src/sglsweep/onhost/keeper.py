@@ -39,6 +39,7 @@ BEAT_S = 1.0
 BEATS_PER_LOOK = 5
 GPU_PERIOD_S = 5.0
 GPU_BUSY_PERIOD_S = 1.0
+GPU_END_PERIOD_S = 0.25
 # The grace of `docs/keeper.md`; a stop request may carry its own.
 PARENT_GRACE_S = 15.0
 GROUP_GRACE_READY_S = 5.0
@@ -146,6 +147,29 @@ def read_marker(pid: int) -> Optional[str]:
         if entry.startswith(wanted):
             return entry[len(wanted) :].decode("utf-8", "replace")
     return None
+
+
+def read_cards(environ: bytes) -> Optional[Set[str]]:
+    """Return the cards that an environment names, None where it names none."""
+    wanted = b"CUDA_VISIBLE_DEVICES="
+    for entry in environ.split(b"\0"):
+        if entry.startswith(wanted):
+            return set(entry[len(wanted) :].decode("utf-8", "replace").split(","))
+    return None
+
+
+def has_neighbours(marker: str, own_cards: Optional[Set[str]], pids: Iterable[int]) -> bool:
+    """Tell whether one of `pids` is another attempt's server that may have some of our cards."""
+    for pid in pids:
+        theirs = read_marker(pid)
+        if theirs is None or theirs == marker:
+            continue
+        cards = read_cards(read_bytes("/proc/%d/environ" % pid))
+        proc = read_proc(pid)
+        is_apart = own_cards is not None and cards is not None and not own_cards & cards
+        if proc is not None and proc.is_alive and not is_apart:
+            return True
+    return False
 
 
 def read_boot_id() -> str:
@@ -517,6 +541,7 @@ class Gpus:
         self.period_s = GPU_PERIOD_S
         self.before: Optional[List[int]] = None
         self.holders: List[Json] = []
+        self.pids: Optional[List[int]] = None
         self.figures: List[Tuple[int, int, int]] = []
         self.taken_at = 0.0
         self._tree = tree
@@ -527,8 +552,9 @@ class Gpus:
             threading.Thread(target=self._follow, daemon=True).start()
 
     def hurry(self, period_s: float) -> None:
-        """Ask more often from now on."""
+        """Ask more often from now on; at the end who is there too, since that decides."""
         self.period_s = period_s
+        self.pids = None
         self._wake.set()
 
     def used_mib(self) -> List[int]:
@@ -546,6 +572,8 @@ class Gpus:
         while True:
             asked_at = time.monotonic()
             figures = self._ask()
+            if self.period_s <= GPU_END_PERIOD_S:
+                self.pids = [holder["pid"] for holder in self._ask_holders()]
             if figures:
                 self.figures, self.taken_at = figures, asked_at
                 if self.before is None and time.monotonic() - self._started < GPU_BEFORE_S:
@@ -1004,14 +1032,17 @@ class Ending:
         self.report["tree_gone_s"] = None if alive else self.age()
         return not alive
 
-    def settle(self, gpus: Optional[Gpus], port: int) -> None:
-        """Wait until the GPUs' memory is back and the port is free."""
+    def settle(self, gpus: Optional[Gpus], port: int, is_shared: Callable[[], bool]) -> None:
+        """Wait until the GPUs' memory is back, if it is ours alone, and the port is free."""
         begun = time.monotonic()
         if gpus is not None:
-            gpus.hurry(0.25)
+            gpus.hurry(GPU_END_PERIOD_S)
         while time.monotonic() - begun < GPU_PATIENCE_S:
             port_done = self._look_at_port(port, time.monotonic() - begun)
-            if self._look_at_gpus(gpus, begun) and port_done:
+            gpu_done = self._look_at_gpus(gpus, begun)
+            if not gpu_done and is_shared():
+                gpus, gpu_done = None, True
+            if gpu_done and port_done:
                 break
             self._pause()
         if gpus is not None and gpus.before is not None and self.report["gpu_free_s"] is None:
@@ -1449,9 +1480,19 @@ class Keeper:
         if reason in ("exited", "log-limit"):
             is_ready, graces = False, Graces(0.0, min(FLOOD_GRACE_S, graces.group_s))
         ending.run(is_ready, graces)
-        ending.settle(None if self.spec.get("shares_gpus") else self.gpus, self.spec["port"])
+        gpus = None if self.spec.get("shares_gpus") else self.gpus
+        ending.settle(gpus, self.spec["port"], self._has_neighbours)
         ending.report["total_s"] = ending.age()
         self.state["stop"] = ending.report
+
+    def _has_neighbours(self) -> bool:
+        environment = {**os.environ, **(self.spec.get("env") or {})}
+        chosen = environment.get("CUDA_VISIBLE_DEVICES")
+        cards = set(str(chosen).split(",")) if chosen else None
+        if self.gpus.pids is None:  # not known yet
+            return False
+        # In a container the driver may show nobody: then whoever lives counts.
+        return has_neighbours(self.spec["marker"], cards, self.gpus.pids or all_pids())
 
     def _let_orphans_go(self, limit_s: float) -> None:
         until = time.monotonic() + limit_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sglsweep.plan.spent import spent_s
 from sglsweep.report.best import best_serving
 from sglsweep.report.blamed import combinations
 from sglsweep.report.document import Line, clean, joined, plain
@@ -59,11 +60,7 @@ def status_text(run: RunView, running: Sequence[Running], *, holder: str) -> str
 
 
 def _spent(run: RunView) -> str:
-    return duration(_spent_s(run))
-
-
-def _spent_s(run: RunView) -> float:
-    return sum(o.timings.total_s for o in run.outcomes)
+    return duration(spent_s(run.outcomes))
 
 
 def _serving(run: RunView) -> str:
@@ -112,7 +109,10 @@ def _budget_lines(run: RunView) -> list[str]:
 
 def budget_left(run: RunView) -> Mapping[str, float]:
     """Return what is left of the budget by what it limits; never below 0."""
-    spent = {"attempts": float(len(run.outcomes)), "hours": _spent_s(run) / _SECONDS_PER_HOUR}
+    spent = {
+        "attempts": float(len(run.outcomes)),
+        "hours": spent_s(run.outcomes) / _SECONDS_PER_HOUR,
+    }
     return {
         name: round(max(0.0, limit - spent[name]), 3)
         for name in spent

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglsweep.flags import canonical
+from sglsweep.plan.spent import spent_s
 from sglsweep.report.best import best_serving, nearest_miss
 from sglsweep.report.blamed import Combination, Pair, combinations
 from sglsweep.report.caveats import caveats
@@ -42,7 +43,7 @@ _CHANGES_SHOWN = 6
 
 def title(run: RunView) -> list[Block]:
     """Say what was swept, where, and how much of it there is."""
-    spent = sum(o.timings.total_s for o in run.outcomes)
+    spent = spent_s(run.outcomes)
     hosts = sorted({o.attempt.host for o in run.outcomes})
     words = [
         run.model,
@@ -155,7 +156,7 @@ def _proof_line(row: Combination, pair: Pair) -> Line:
     return (
         Strong("Proven"),
         ": ",
-        *changed(pair.changes),
+        *changed(row.telling(pair)),
         f" ({bad} fails with {row.cause}, {good} serves, nothing else differs)",
     )
 

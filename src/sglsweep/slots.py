@@ -1,0 +1,191 @@
+"""Attempts side by side on one host: who has which port and cards, and who has to run alone.
+
+The cards (`gpus:` of hosts.yaml, else all that the host has) are divided evenly among the slots,
+in order: with `slots: 2, gpus: [0, 1, 4, 5]` slot 0 has 0 and 1, slot 1 has 4 and 5. Where there
+are more slots than cards each slot has one card, in turn, and slots on one card share its memory.
+Without any card they share the host's. A cell that needs more cards than a slot has, and one whose
+answer neighbours could change, is launched alone, on all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sglsweep.flags import canonical
+from sglsweep.report.launches import flags_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sglsweep.config.hosts import HostConfig
+    from sglsweep.matrix import Cell
+
+FRACTION = "mem-fraction-static"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_ORDER = "CUDA_DEVICE_ORDER"
+_ROOM = 0.9
+"""Share of a card that neighbours may ask for together by their fractions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an attempt runs.
+
+    Attributes:
+        number: of the slot.
+        gpus: the cards it may see; None = what it sees without us.
+        is_alone: nothing else of the run is on the host meanwhile.
+        shares_memory: attempts beside it take memory of the same cards, or of a host without any.
+    """
+
+    number: int = 0
+    gpus: tuple[int, ...] | None = None
+    is_alone: bool = True
+    shares_memory: bool = False
+
+    def env(self, env: Mapping[str, str]) -> Mapping[str, str]:
+        """Return an attempt's environment with its cards; what the sweep itself chose stays."""
+        if self.gpus is None:
+            return env
+        chosen = {_VISIBLE: ",".join(map(str, self.gpus))}
+        # CUDA's own order is by speed, nvidia-smi's and ours by place on the bus.
+        return {_ORDER: "PCI_BUS_ID", **env, **chosen}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    """The places of one host.
+
+    Attributes:
+        given: `gpus:` of hosts.yaml.
+        cards: what is divided; empty: there is none; None: nobody knows.
+    """
+
+    count: int
+    given: tuple[int, ...] | None
+    cards: tuple[int, ...] | None
+
+    @property
+    def each(self) -> int:
+        """Cards of one slot."""
+        return max(len(self.cards or ()) // self.count, 1)
+
+    @property
+    def is_tight(self) -> bool:
+        """True where slots have cards in common."""
+        return self.count > max(len(self.cards or ()), 1)
+
+    def alone(self, env: Mapping[str, str], *, number: int = 0) -> Place:
+        """Return the place of an attempt without neighbours: all cards are its own."""
+        return Place(number=number, gpus=None if _VISIBLE in env else self.given)
+
+    def place(self, number: int, env: Mapping[str, str], *, is_made_up: bool) -> Place:
+        """Return the place of an attempt with neighbours.
+
+        Args:
+            number: of the slot, from 0.
+            env: the attempt's; cards that the sweep itself chooses are those of every slot.
+            is_made_up: a rehearsal takes no memory of a host.
+        """
+        if self.count == 1:
+            return self.alone(env, number=number)
+        if _VISIBLE in env or not self.cards:
+            is_shared = not (is_made_up and self.cards == ())
+            gpus = None if _VISIBLE in env else self.given
+            return Place(number=number, gpus=gpus, is_alone=False, shares_memory=is_shared)
+        first = number * self.each
+        gpus = tuple(self.cards[(first + i) % len(self.cards)] for i in range(self.each))
+        return Place(number=number, gpus=gpus, is_alone=False, shares_memory=self.is_tight)
+
+
+def slots_of(config: HostConfig, facts: Mapping[str, object], count: int | None = None) -> Slots:
+    """Return the slots of a host.
+
+    Args:
+        config: the host's entry.
+        facts: what the host is (`onhost/facts.py`).
+        count: instead of the entry's `slots`.
+    """
+    cards = config.gpus if config.gpus is not None else _visible(facts)
+    return Slots(count=count or config.slots, given=config.gpus, cards=cards)
+
+
+def _visible(facts: Mapping[str, object]) -> tuple[int, ...] | None:
+    """Return the cards that a launch on the host sees by itself; None where nobody knows."""
+    gpus = facts.get("gpus")
+    if not isinstance(gpus, list):
+        return None
+    found = tuple(g["index"] for g in gpus if isinstance(g, dict) and "index" in g)
+    environment = facts.get("environment")
+    limit = environment.get(_VISIBLE) if isinstance(environment, dict) else None
+    if limit is None:
+        return found
+    words = [word.strip() for word in str(limit).split(",")]
+    return tuple(map(int, words)) if all(word.isdigit() for word in words) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A launch that is to be made.
+
+    Attributes:
+        is_measured: its speed is measured to be compared.
+        is_repeat: it repeats an attempt: only what is changed on purpose may differ.
+    """
+
+    cell: Cell
+    argv: Sequence[str]
+    is_measured: bool = False
+    is_repeat: bool = False
+
+
+def alone_because(wanted: Wanted, place: Place, slots: Slots) -> str:
+    """Return why an attempt must not have neighbours where it would run; "" where it may."""
+    if place.is_alone:
+        return ""
+    flags = {canonical(name): text for name, text in flags_of(wanted.argv).items()}
+    if wanted.is_repeat:
+        return "it repeats an attempt"
+    if place.gpus and gpus_needed(flags) > len(place.gpus):
+        return f"it needs {gpus_needed(flags)} GPUs, a slot has {len(place.gpus)}"
+    if canonical("enable-dp-attention") in flags:
+        return "DP attention takes the ports after its own, which are those of other slots"
+    if place.shares_memory and wanted.is_measured:
+        return "its speed is measured, and slots share the same card"
+    return _memory_words(wanted.cell, flags, slots) if place.shares_memory else ""
+
+
+def gpus_needed(flags: Mapping[str, str]) -> int:
+    """Return how many cards a launch wants on one node, by its canonical flags."""
+
+    def size(name: str) -> int:
+        text = flags.get(canonical(name), "")
+        return max(int(text), 1) if text.isdigit() else 1
+
+    own = 1 if canonical("enable-dp-attention") in flags else size("dp-size")
+    return -(-size("tp-size") * size("pp-size") * own // size("nnodes"))
+
+
+def _memory_words(cell: Cell, flags: Mapping[str, str], slots: Slots) -> str:
+    """Return why memory forbids neighbours on the same card.
+
+    A fraction is taken of what is free when the server measures it, so neighbours that start
+    together see each other's pools as missing memory; a number of tokens is no such matter.
+    """
+    if FRACTION in cell.values:
+        return f"{FRACTION} is a question of the sweep, and slots share the same memory"
+    if canonical("max-total-tokens") in flags:
+        return ""
+    fraction = _number(flags.get(canonical(FRACTION)))
+    on_one = -(-slots.count // max(len(slots.cards or ()), 1))
+    if fraction is not None and fraction * on_one <= _ROOM:
+        return ""
+    return "nothing caps its memory (max-total-tokens would), and slots share it"
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None
