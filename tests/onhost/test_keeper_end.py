@@ -270,6 +270,28 @@ def test_stop_waits_until_the_gpus_memory_is_back(
     assert attempt.state.life.gpu_power_w == (90, 0)
 
 
+def test_memory_is_not_waited_for_beside_another_attempt_on_the_same_card(
+    attempts: Attempts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = fake_nvidia_smi(tmp_path, monkeypatch, "400, 0, 90.51\n")
+    attempt, other = attempts.start("calm"), attempts.start("calm")
+    attempt.wait_for("ready to roll")
+    other.wait_for("ready to roll")
+    wait_until(lambda: attempt.state.gpu_before is not None)
+    (tmp_path / "bin" / "nvidia-smi").write_text(
+        '#!/bin/sh\ncase "$*" in\n'
+        f'*compute-apps*) echo "{other.state.server_pid}, 70000";;\n'
+        f"*) cat {figures};;\nesac\n"
+    )
+    figures.write_text("70400, 100, 450.0\n")
+
+    report = attempt.launched.stop(is_ready=True)
+
+    assert (report.gpu_free_s, report.gpu_left_mib) == (None, None)
+    assert report.total_s is not None
+    assert report.total_s < 20
+
+
 def test_who_had_the_gpus_memory_before_the_start_is_written_down(
     attempts: Attempts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
