@@ -15,6 +15,8 @@ from sglsweep.priors import launched_flags
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sglsweep.attempt import Outcome
+    from sglsweep.catalogue import Catalogue
     from sglsweep.catalogue.incompatible import Incompatible
     from sglsweep.flags import Command
     from sglsweep.prepare import Ground
@@ -75,3 +77,14 @@ def hints(ground: Ground) -> tuple[Hint, ...]:
         )
         for issue in issues.values()
     )
+
+
+def source_of(catalogue: Catalogue, outcome: Outcome) -> str:
+    """Return where the remedy in a diagnosis is known from."""
+    diagnosis = outcome.diagnosis
+    signature = catalogue.signatures.get(diagnosis.cause or "")
+    if signature is not None and signature.remedy:
+        return signature.source or f"the signature {signature.id}"
+    named = {issue.url for issue in diagnosis.known_issues}
+    urls = [r.issue.url for r in catalogue.issues if r.remedy and r.issue.url in named]
+    return urls[0] if urls else "the catalogue"

@@ -19,6 +19,7 @@ from sglsweep.plan.ordered import ALL_TRIED
 from sglsweep.plan.outlook import outlook
 from sglsweep.plan.strategy import Finish, Launch
 from sglsweep.plan.table import table_of, telling, tried
+from sglsweep.plan.wider import widened
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Adaptive:
     def _best(
         self, cells: Cells, own: Sequence[Evidence], known: Sequence[Evidence]
     ) -> Launch | Finish:
-        table = table_of(cells)
+        table = table_of(widened(cells, known))
         belief = believe(table, known)
         seen = outlook(table.split, belief)
         published = hinted(cells, self.hints, known)

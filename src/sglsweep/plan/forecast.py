@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sglsweep.plan.belief import believe
+from sglsweep.plan.hints import hinted
 from sglsweep.plan.outlook import outlook
 from sglsweep.plan.table import table_of, telling, tried
 from sglsweep.plan.why import joined, percent
+from sglsweep.plan.wider import widened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sglsweep.matrix import Cells, Value
     from sglsweep.plan.belief import Belief
+    from sglsweep.plan.hints import Hint
     from sglsweep.plan.strategy import Evidence
     from sglsweep.plan.table import Table
 
@@ -67,38 +70,68 @@ class Forecast:
         any_serves: chance that one of the attempts that are left serves; what they teach on the
             way makes it better, cells that fail for one reason make it worse.
         cells_left: cells that have not been tried.
+        attempts_left: what the budget allows; None = no limit.
+        blocked: cause -> share of the cells left that probably fail of it.
     """
 
     next_serves: float
     any_serves: float
     cells_left: int
+    attempts_left: int | None = None
     walls: tuple[Wall, ...] = ()
+    blocked: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def why(self) -> str:
         """One sentence for a reader who must decide whether to go on."""
         if self.walls:
             return self.walls[0].why
+        if not self.cells_left:
+            return "no cell is left"
+        most = self.attempts_left
+        some = "one of all" if most is None else "the next" if most == 1 else f"one of {most}"
         return (
-            f"{self.cells_left} cells are left; the best has a chance of "
-            f"{percent(self.next_serves)} to serve, {percent(self.any_serves)} within the budget"
+            f"{self.cells_left:,} cells are left; the best serves with a chance of "
+            f"{percent(self.next_serves)}, {some} more with {percent(self.any_serves)}"
         )
 
 
-def forecast(cells: Cells, history: Sequence[Evidence], *, attempts_left: int) -> Forecast:
-    """Return what further attempts can be expected to bring."""
-    table, known = table_of(cells), telling(history)
-    left = ~tried(table, known)
-    if not left.any():
-        return Forecast(next_serves=0.0, any_serves=0.0, cells_left=0)
+def forecast(
+    cells: Cells,
+    history: Sequence[Evidence],
+    *,
+    attempts_left: int | None,
+    priors: Sequence[Evidence] = (),
+    hints: Sequence[Hint] = (),
+) -> Forecast:
+    """Return what further attempts can be expected to bring; `cells` and `history` as decided on.
+
+    Raises:
+        ValueError: the history is empty: nothing can be foretold.
+    """
+    own = telling(history)
+    if not own:
+        raise ValueError("no attempt says anything yet")
+    known = [*telling(priors), *own]
+    table = table_of(widened(cells, known))
+    left = ~tried(table, own)
+    count = int(left.sum())
+    if not count:
+        return Forecast(next_serves=0.0, any_serves=0.0, cells_left=0, attempts_left=attempts_left)
     belief = believe(table, known)
-    best = float(outlook(table.split, belief).chances[left].max())
-    launches = min(attempts_left, int(left.sum()))
+    seen = outlook(table.split, belief)
+    best = float((seen.chances * hinted(cells, hints, known).factor)[left].max())
+    launches = count if attempts_left is None else min(attempts_left, count)
+    blocked: dict[str, float] = {}
+    for (cause, _, _), clear in zip(belief.readings, seen.clear_of, strict=True):
+        blocked[cause] = max(blocked.get(cause, 0.0), 1.0 - float(clear[left].mean()))
     return Forecast(
         next_serves=best,
         any_serves=1.0 - (1.0 - best) ** launches,
-        cells_left=int(left.sum()),
+        cells_left=count,
+        attempts_left=attempts_left,
         walls=walls(table, known, belief),
+        blocked=blocked,
     )
 
 
