@@ -15,8 +15,8 @@ from sglsweep.plan.bisect import Culprit
 from sglsweep.plan.decide import evidence_of
 from sglsweep.plan.strategy import Launch
 from sglsweep.retriage import retriage_run
-from sglsweep.sweep import command_for, launch_cell
-from sglsweep.verdict import Verdict
+from sglsweep.sweep import command_for, foresee, launch_cell
+from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -73,11 +73,13 @@ def run_bisection(sweeping: Sweeping, search: Search) -> Bisection | None:
     """
     _renew(sweeping)
     launched: list[int] = []
+    refused: dict[str, Evidence] = {}
     lost = 0
     while True:
         case = case_of(search, sweeping.journal.history())
         if case is None:
             return None
+        case = _with_refused(case, refused)
         step = _next(case, sweeping)
         found = Bisection(
             bad=case.bad.number,
@@ -88,6 +90,8 @@ def run_bisection(sweeping: Sweeping, search: Search) -> Bisection | None:
         if isinstance(step, Culprit) or (search.most is not None and len(launched) >= search.most):
             _record(sweeping, found)
             return found
+        if _is_refused(case, step.cell, sweeping, refused):
+            continue
         outcome = launch_cell(sweeping, step.cell, why=f"bisect: {step.why}")
         report.write(sweeping.journal)
         launched.append(outcome.attempt.number)
@@ -97,6 +101,38 @@ def run_bisection(sweeping: Sweeping, search: Search) -> Bisection | None:
                 f"{sweeping.ground.host.name}: lost {lost} attempts in a row",
                 next_step="Look after the machine, then run the same command again.",
             )
+
+
+def _with_refused(case: bisect.Case, refused: Mapping[str, Evidence]) -> bisect.Case:
+    """Add what SGLang refused: cells that fail for another reason, and are not launched."""
+    if not refused:
+        return case
+    may_launch = case.may_launch
+    return replace(
+        case,
+        history=[*case.history, *refused.values()],
+        may_launch=lambda cell: cell.key not in refused and may_launch(cell),
+    )
+
+
+def _is_refused(
+    case: bisect.Case, cell: Cell, sweeping: Sweeping, refused: dict[str, Evidence]
+) -> bool:
+    """Ask SGLang about a launch; remember, and tell, what it says no to.
+
+    A failure that is itself SGLang's no is bisected by launches: they take seconds then.
+    """
+    if case.bad.phase.order <= Phase.ARGS.order or cell.key in refused:
+        return False
+    foreseen = foresee(sweeping, cell)
+    evidence = foreseen.evidence
+    if foreseen.refused is None or evidence is None:
+        return False
+    refused[cell.key] = evidence
+    changed = ", ".join(f"{n}={cell.get(n)}" for n in cell.difference(case.good.cell))
+    said = f"not launched, SGLang refuses it ({changed}): {foreseen.refused.because}"
+    sweeping.listener.tell(Note(text=said))
+    return True
 
 
 def _renew(sweeping: Sweeping) -> None:

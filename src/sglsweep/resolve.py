@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from sglsweep.attempt import Diagnosis
     from sglsweep.catalogue.gpus import Gpu
     from sglsweep.expand import Expanded
     from sglsweep.flags import Command
@@ -108,6 +109,21 @@ def resolve_cells(ground: Ground, asking: Asking) -> Ground:
     settled = settle(expanded, _asked(ground, asking, answers, builds))
     told = replace(settled.expanded, notes=(*settled.expanded.notes, *notes))
     return replace(ground, expanded=told, settled=replace(settled, expanded=told))
+
+
+def answers_about(
+    ground: Ground, asking: Asking, build: str, cells: Sequence[Cell]
+) -> tuple[Asked | None, str]:
+    """Return what one build makes of a few cells; None, and why, where it cannot be asked."""
+    if not _by_build(ground, cells[:1]):
+        return None, ""
+    try:
+        found, facts, _ = _answered(ground, asking, build, cells)
+    except HostUnreachable:
+        raise
+    except HostError as error:
+        return None, error.message
+    return _asked(ground, asking, found, {build: facts}), ""
 
 
 def _answered(
@@ -336,7 +352,7 @@ def _answers(said: Mapping[str, Any], cells: Sequence[Cell]) -> dict[str, Resolv
 
 def _answer(base: Mapping[str, object], entry: Mapping[str, Any]) -> Resolved:
     state = State(entry["state"])
-    verdict, cause = _judged(entry) if state is State.REFUSED else (None, "")
+    told = _judged(entry) if state is State.REFUSED else None
     effective: dict[str, object] = {}
     if state is State.RESOLVED:
         effective = {**base, **entry["changes"]}
@@ -346,14 +362,15 @@ def _answer(base: Mapping[str, object], entry: Mapping[str, Any]) -> Resolved:
         state=state,
         effective=effective,
         error=_headline(entry),
-        verdict=verdict,
-        cause=cause,
+        verdict=_verdict(told) if told else None,
+        cause=(told.cause or "") if told else "",
+        next_step=_way_out(told) if told else "",
         lines=tuple(f"{line['level']}: {line['text']}" for line in entry.get("lines", ())),
         unknown=tuple(entry.get("unknown", ())),
     )
 
 
-def _judged(entry: Mapping[str, Any]) -> tuple[Verdict, str]:
+def _judged(entry: Mapping[str, Any]) -> Diagnosis:
     """Return what the catalogue says of a refusal, as of a log that ends with it."""
     error = str(entry.get("error") or "")
     log = str(entry.get("trace") or "") or f"launch_server.py: error: {error}\n"
@@ -363,10 +380,19 @@ def _judged(entry: Mapping[str, Any]) -> tuple[Verdict, str]:
 
 
 @cache
-def _judgement(log: str) -> tuple[Verdict, str]:
-    told = diagnose(log.encode("utf-8", "replace"), catalogue.load(), ending=Ending(exit_status=1))
+def _judgement(log: str) -> Diagnosis:
+    ending = Ending(exit_status=1)
+    return diagnose(log.encode("utf-8", "replace"), catalogue.load(), ending=ending)
+
+
+def _verdict(told: Diagnosis) -> Verdict:
     unsupported = told.verdict is Verdict.KERNEL_UNSUPPORTED
-    return told.verdict if unsupported else Verdict.BAD_CONFIG, told.cause or ""
+    return Verdict.KERNEL_UNSUPPORTED if unsupported else Verdict.BAD_CONFIG
+
+
+def _way_out(told: Diagnosis) -> str:
+    """Return what helps; of a cause that the catalogue does not know SGLang's words are all."""
+    return "" if (told.cause or "unknown:").startswith("unknown:") else told.next_step
 
 
 def _headline(entry: Mapping[str, Any]) -> str:

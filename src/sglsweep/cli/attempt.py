@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sglsweep.sweep import Sweeping
 
 _SET = typer.Option([], "--set", metavar="FLAG=VALUE", help="Set a flag or env.NAME; repeatable.")
+_ANYWAY = typer.Option(
+    False, "--anyway", help="Launch it even where SGLang, asked first, refuses it."
+)
 _UNSET = typer.Option([], "--unset", metavar="FLAG", help="Do not pass a flag; repeatable.")
 
 
@@ -36,6 +39,7 @@ def attempt(
         metavar="FILE",
         help="Ask the server these too, one JSON object a line; instead of those of the file.",
     ),
+    anyway: bool = _ANYWAY,
     out: Path | None = typer.Option(None, "--out", help="The run's folder."),
     as_json: bool = typer.Option(False, "--json", help="Print the outcome as JSON."),
 ) -> None:
@@ -57,6 +61,7 @@ def attempt(
         cell = base.with_values(changes)
         _check(sweeping, cell, changes)
         settle(sweeping)
+        _forewarn(sweeping, cell, anyway=anyway, as_json=as_json)
         probe = probe_settings(sweeping.ground.sweep)
         if own is not None:
             probe = replace(probe, requests=own)
@@ -75,6 +80,7 @@ def relaunch(
         "--explain",
         help="Add what names the true fault: CUDA_LAUNCH_BLOCKING, SGLang's NaN check, no graphs.",
     ),
+    anyway: bool = _ANYWAY,
     as_json: bool = typer.Option(False, "--json", help="Print the outcome as JSON."),
 ) -> None:
     """Launch an attempt again, as it was or with changes, and say what differs.
@@ -96,6 +102,7 @@ def relaunch(
         cell = before.attempt.cell.with_values({**changes, **extra})
         _check(sweeping, cell, changes)
         settle(sweeping)
+        _forewarn(sweeping, cell, anyway=anyway, as_json=as_json, again=number)
         why = _why(number, {**changes, **extra})
         outcome = launch_cell(sweeping, cell, why=why, relaunch_of=number)
         report.write(sweeping.journal)
@@ -146,6 +153,37 @@ def _check(sweeping: Sweeping, cell: Cell, changes: Mapping[str, Value]) -> None
         problem = None if name.startswith("env.") else table.problem(name, value)
         if problem is not None:
             raise ConfigError(f"--set {name}: {problem.what}", next_step=problem.instead)
+
+
+def _forewarn(
+    sweeping: Sweeping, cell: Cell, *, anyway: bool, as_json: bool, again: int | None = None
+) -> None:
+    """Ask SGLang first: end here if it refuses the cell, name an attempt that it equals.
+
+    Raises:
+        Exit: with status 1 where it refuses; nothing was launched.
+    """
+    from sglsweep.sweep import foresee
+
+    foreseen = foresee(sweeping, cell)
+    equal = foreseen.equal
+    if equal is not None and equal.attempt.number != again:
+        number, verdict = equal.attempt.number, equal.verdict.value
+        typer.echo(
+            f"note: SGLang resolves this to the configuration of attempt {number} ({verdict})",
+            err=True,
+        )
+    if foreseen.refused is None or anyway:
+        return
+    refused = foreseen.refused
+    if as_json:
+        typer.echo(json.dumps({"schema": 1, "outcome": None, "refused": refused.to_json()}))
+    else:
+        typer.echo(f"{refused.verdict.value} in args, not launched: SGLang refuses this cell:")
+        typer.echo(f"  {refused.because}")
+        typer.echo(f"next: {refused.next_step or 'Change what its words name.'}")
+        typer.echo("      --anyway launches it all the same.")
+    raise typer.Exit(1)
 
 
 def _why(number: int, changes: Mapping[str, Value]) -> str:

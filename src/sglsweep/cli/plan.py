@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sglsweep.config.sweep import Sweep
     from sglsweep.expand import Expanded
     from sglsweep.expand.resolved import Settled
+    from sglsweep.plan.effective import EffectiveCells
     from sglsweep.prepare import Ground
 
 
@@ -43,17 +44,20 @@ def plan(
     """
     from sglsweep.config.sweep import load_sweep
     from sglsweep.expand import expand
+    from sglsweep.plan.effective import as_requested
 
     sweep = load_sweep(file)
     is_checked = probe or gpu is not None or python is not None
     if is_checked:
         ground = _probed(sweep, file, gpu, python, model_config)
         expanded = ground.expanded
-        _print_settled(ground.settled)
+        settled = ground.settled
+        _print_settled(settled)
     else:
-        expanded = expand(sweep)
+        expanded, settled = expand(sweep), None
+    seen = settled.effective if settled else as_requested(expanded.cells)
     _print_matrix(sweep, expanded, is_checked=is_checked)
-    _print_first(sweep, expanded, first, (strategy, seed))
+    _print_first(sweep, expanded, seen, first, (strategy, seed))
 
 
 def _probed(
@@ -86,7 +90,7 @@ def _print_settled(settled: Settled | None) -> None:
     if settled is None:
         return
     told = [
-        *(("refused", item.because) for item in settled.refused),
+        *(("refused", item.told) for item in settled.refused),
         *(("equal", item.because) for item in settled.merged),
         *(
             ("launched last", f"{item.issue.reason} Instead: {item.issue.instead}")
@@ -97,7 +101,9 @@ def _print_settled(settled: Settled | None) -> None:
         typer.echo(f"{word}: {count} {'cell' if count == 1 else 'cells'}: {because}")
 
 
-def _print_first(sweep: Sweep, expanded: Expanded, first: int, how: tuple[str, int]) -> None:
+def _print_first(
+    sweep: Sweep, expanded: Expanded, seen: EffectiveCells, first: int, how: tuple[str, int]
+) -> None:
     from sglsweep.cli.lines import describe
     from sglsweep.plan.rehearse import decisions_if_all_fail
 
@@ -109,7 +115,7 @@ def _print_first(sweep: Sweep, expanded: Expanded, first: int, how: tuple[str, i
     typer.echo(f"time: at most {most} attempts, about {hours:.1f} h at 5 min each{limit}")
     typer.echo("first attempts, if each fails of a cause of its own:")
     goal = str(sweep.goal[0])
-    steps = decisions_if_all_fail(expanded.cells, expanded.includes, goal, how, first)
+    steps = decisions_if_all_fail(seen, expanded.includes, goal, how, first)
     for number, step in enumerate(steps, start=1):
         values = {n: v for n, v in step.cell.values.items() if v is not None}
         typer.echo(f"{number:3} {step.cell.short_key} {describe(values)}")

@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from sglsweep.expand.resolved import BuildFacts, Settled
+    from sglsweep.expand.resolved import BuildFacts, Refused, Settled
     from sglsweep.matrix import Cell
     from sglsweep.prepare import Ground
 
@@ -121,7 +121,7 @@ def _print(ground: Ground, settled: Settled) -> None:
         f"({sum(bool(m.rule) for m in settled.merged)} of them by a dependency rule), "
         f"left to launch {len({c.key for c in _left(ground)})}"
     )
-    _print_reasons("refused", ((r.because, r.cell) for r in settled.refused))
+    _print_reasons("refused", ((r.told, r.cell) for r in settled.refused))
     _print_reasons("unknown", _unknown(ground, settled))
     for because, count in settled.excluded.items():
         typer.echo(f"excluded {_cells(count)}: {because}")
@@ -220,11 +220,11 @@ def _cells(count: int) -> str:
 
 
 def _document(ground: Ground, settled: Settled) -> dict[str, object]:
-    refused = {r.cell.key for r in settled.refused}
+    refused = {r.cell.key: r for r in settled.refused}
     merged = {m.cell.key: m for m in settled.merged}
     suspects = {s.cell.key: s.issue.id for s in settled.suspects}
     cells: dict[str, Cell] = {cell.key: cell for cell in _left(ground)}
-    cells |= {r.cell.key: r.cell for r in settled.refused}
+    cells |= {key: r.cell for key, r in refused.items()}
     cells |= {m.cell.key: m.cell for m in settled.merged}
     return {
         "schema": 1,
@@ -232,6 +232,7 @@ def _document(ground: Ground, settled: Settled) -> dict[str, object]:
         "counts": {
             "asked": len(settled.answers),
             "refused": len(refused),
+            "refused_by_verdict": dict(Counter(str(r.verdict) for r in settled.refused)),
             "unknown": settled.unknown,
             "equal": len(merged),
             "equal_by_rule": sum(bool(m.rule) for m in settled.merged),
@@ -246,10 +247,18 @@ def _document(ground: Ground, settled: Settled) -> dict[str, object]:
                 "equal_to": m.speaker.short_key if (m := merged.get(key)) else None,
                 "because": m.because if m else None,
                 "known_issue": suspects.get(key),
+                "acts_as": dict(settled.effective.of(cell).values) if key not in refused else None,
+                "refused": _judged(refused.get(key)),
             }
             for key, cell in cells.items()
         ],
     }
+
+
+def _judged(refused: Refused | None) -> Mapping[str, object] | None:
+    if refused is None:
+        return None
+    return {name: value for name, value in refused.to_json().items() if name != "cell"}
 
 
 def _build_json(build: BuildFacts) -> dict[str, object]:

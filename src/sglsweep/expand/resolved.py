@@ -14,8 +14,16 @@ from sglsweep.flags import canonical
 from sglsweep.flags.renames import same_values
 from sglsweep.matrix import Cells
 from sglsweep.plan.effective import EffectiveCells, project
-from sglsweep.plan.equal_cells import INCIDENTAL, Candidate, Merged, agree, by_flag, merge
-from sglsweep.verdict import Verdict
+from sglsweep.plan.equal_cells import (
+    INCIDENTAL,
+    Candidate,
+    Merged,
+    agree,
+    by_flag,
+    functional_key,
+    merge,
+)
+from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +54,7 @@ class Resolved:
         effective: SGLang's field -> value; empty unless resolved.
         error: SGLang's own exception and message, or why nothing is known.
         verdict: of a refused cell, by the catalogue: bad-config or kernel-unsupported.
-        cause: of a refused cell, by the catalogue.
+        cause: of a refused cell, by the catalogue. next_step: what helps, where that is known.
         lines: what it logs meanwhile, `LEVEL: text`.
         unknown: what the answer was guessed for: the host could not be asked.
     """
@@ -56,6 +64,7 @@ class Resolved:
     error: str = ""
     verdict: Verdict | None = None
     cause: str = ""
+    next_step: str = ""
     lines: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
@@ -100,6 +109,35 @@ class Refused:
     because: str
     verdict: Verdict = Verdict.BAD_CONFIG
     cause: str = ""
+    next_step: str = ""
+
+    @classmethod
+    def by(cls, cell: Cell, answer: Resolved) -> Refused:
+        """Return what an answer that refuses comes to."""
+        return cls(
+            cell=cell,
+            because=answer.error,
+            verdict=answer.verdict or Verdict.BAD_CONFIG,
+            cause=answer.cause,
+            next_step=answer.next_step,
+        )
+
+    @property
+    def told(self) -> str:
+        """SGLang's words, and what the catalogue makes of them."""
+        named = f" {self.cause}" if self.cause and ":" not in self.cause else ""
+        return f"{self.because} [{self.verdict}{named}]"
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--json` and run.json have it."""
+        return {
+            "cell": dict(self.cell.values),
+            "because": self.because,
+            "verdict": str(self.verdict),
+            "phase": str(Phase.ARGS),
+            "cause": self.cause or None,
+            "next_step": self.next_step or None,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +223,7 @@ def settle(expanded: Expanded, asked: Asked) -> Settled:
     )
     return Settled(
         expanded=left,
-        refused=tuple(_refused(asked, cell) for cell in refused),
+        refused=tuple(Refused.by(cell, asked.answers[cell.key]) for cell in refused),
         merged=merged,
         suspects=suspects,
         excluded=dict(counts),
@@ -199,6 +237,19 @@ def settle(expanded: Expanded, asked: Asked) -> Settled:
             {c.cell.key: c for c in candidates},
             {item.cell.key: item.speaker for item in merged},
         ),
+    )
+
+
+def equal_to(asked: Asked, cell: Cell, others: Sequence[Cell]) -> tuple[Cell, ...]:
+    """Return which of other cells SGLang resolves to the configuration of one."""
+    candidates = {c.cell.key: c for c in _candidates(asked, [cell, *others], [])}
+    if cell.key not in candidates:
+        return ()
+    key, _ = functional_key(candidates[cell.key])
+    return tuple(
+        c.cell
+        for c in candidates.values()
+        if c.cell.key != cell.key and functional_key(c)[0] == key
     )
 
 
@@ -223,16 +274,6 @@ def launched_otherwise(
 
 def _distinct(cells: Iterable[Cell]) -> list[Cell]:
     return list({cell.key: cell for cell in cells}.values())
-
-
-def _refused(asked: Asked, cell: Cell) -> Refused:
-    answer = asked.answers[cell.key]
-    return Refused(
-        cell=cell,
-        because=answer.error,
-        verdict=answer.verdict or Verdict.BAD_CONFIG,
-        cause=answer.cause,
-    )
 
 
 def _is_refused(asked: Asked, cell: Cell) -> bool:

@@ -11,16 +11,17 @@ from sglsweep.verdict import Phase, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sglsweep.matrix import Cell, Cells
+    from sglsweep.matrix import Cell
+    from sglsweep.plan.effective import EffectiveCells
 
 
 def decisions_if_all_fail(
-    cells: Cells, includes: Sequence[Cell], goal: str, how: tuple[str, int], count: int
+    seen: EffectiveCells, includes: Sequence[Cell], goal: str, how: tuple[str, int], count: int
 ) -> list[Launch]:
     """Return the first launches if every attempt fails of a cause of its own, blaming nothing.
 
     Args:
-        cells: the matrix.
+        seen: the matrix, by what SGLang makes of its cells where that is known.
         includes: cells that come first.
         goal: the first stage.
         how: strategy and seed.
@@ -29,12 +30,13 @@ def decisions_if_all_fail(
     name, seed = how
     strategy = strategies.make(name, seed=seed, goal=goal)
     steps = [Launch(cell, "listed under include") for cell in includes[:count]]
-    history = [_failed(number, step.cell) for number, step in enumerate(steps, start=1)]
+    history = [_failed(number, seen.of(step.cell)) for number, step in enumerate(steps, start=1)]
     while len(steps) < count:
-        step = strategy.decide(cells, history)
+        step = strategy.decide(seen.cells, history)
         if isinstance(step, Finish):
             break
-        steps.append(step)
+        asked = seen.asked_for(step.cell)
+        steps.append(Launch(asked, seen.told(step.why, asked)))
         history.append(_failed(len(steps), step.cell))
     return steps
 

@@ -46,7 +46,14 @@ def sentence(
         + _by(accused.get((int(axis), int(every[nearest][axis])), set()), sources)
         for axis in np.flatnonzero(table.changed(every[nearest], codes))
     ]
+    changed += _awakened(table, every[nearest], codes)
     return f"{kept}{_got_to(belief, known[nearest])}, changes {joined(changed)}; {odds}"
+
+
+def _awakened(table: Table, before: Codes, codes: Codes) -> list[str]:
+    """Return flags that selected nothing before and do now: they come with what is changed."""
+    woken = np.flatnonzero((before == table.inert) & (codes != table.inert))
+    return [f"{table.names[axis]} (which selected nothing there)" for axis in woken]
 
 
 def accusations(belief: Belief) -> dict[tuple[int, int], set[int]]:
