@@ -621,7 +621,12 @@ def lead_case(folder: Path, *, is_served: bool = True) -> Stored:
                 "id": "graphs",
                 "says": "graph capture makes the NaN",
                 "predicts": {"disable-cuda-graph": True, "verdict": "serving"},
-            }
+            },
+            {
+                "id": "kv-layout",
+                "says": "the packed FP8 KV layout makes the NaN; bf16 serves",
+                "predicts": {"kv-cache-dtype": "bf16", "verdict": "serving"},
+            },
         ],
         "finish": "attempt 6 serves and is explained" if is_served else "the budget is spent",
         "catalogue": "2026.11",

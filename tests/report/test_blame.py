@@ -9,7 +9,7 @@ import pytest
 
 from report.conftest import Stored
 from sglsweep.attempt import Attempt, Blame, Diagnosis, End, EndKind, Outcome
-from sglsweep.matrix import Axis, Cell
+from sglsweep.matrix import NO_EFFECT, Axis, Cell
 from sglsweep.plan.blame import Status
 from sglsweep.report.blamed import Combination, combinations, flaky_attempts
 from sglsweep.report.document import plain
@@ -24,6 +24,8 @@ from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from sglsweep.matrix import Value
 
 BASE = "--model-path m --tp 8"
 
@@ -371,3 +373,58 @@ def test_sections_tell_one_story_about_a_flag(lead_case_run: RunView) -> None:
     for line in text.splitlines():
         if line.startswith(("- Blamed", "- **Proven**")):
             assert "nsa-decode-backend" not in line
+
+
+# -- what SGLang makes of a cell, where it was asked first --------------------------------------
+
+
+def acting(number: int, **values: Value) -> tuple[int, Cell]:
+    return number, Cell({name.replace("_", "-"): value for name, value in values.items()})
+
+
+def test_a_flag_that_selects_nothing_is_neither_blamed_nor_cleared() -> None:
+    axes = (Axis("kv", ("fp8", "bf16")), Axis("nsa", (None, "sparse")))
+    run = run_of(
+        launched(1, "--kv fp8 --nsa sparse", NAN, blames=(Blame("nsa", "sparse"),)),
+        launched(2, "--kv bf16", OK),
+        launched(3, "--kv bf16 --nsa sparse", OK),
+        axes=axes,
+        acted=dict(
+            acting(n, kv=kv, nsa=NO_EFFECT) for n, kv in enumerate(("fp8", "bf16", "bf16"), 1)
+        ),
+    )
+    (row,) = combinations(run)
+    assert (row.status, row.values) == (Status.PROVEN, {"kv": "fp8"})
+    assert plain(tell_all(run, groups(run)[0])[-1]) == (
+        "Named by the signature, but without effect: nsa=sparse (it selects nothing in 1)"
+    )
+
+
+def test_a_pair_that_differs_too_in_a_flag_without_effect_proves_and_says_so() -> None:
+    run = run_of(
+        launched(1, "--kv fp8 --nsa sparse", NAN),
+        launched(2, "--kv bf16", OK),
+        axes=(Axis("kv", ("fp8", "bf16")), Axis("nsa", (None, "sparse"))),
+        acted=dict([acting(1, kv="fp8", nsa=NO_EFFECT), acting(2, kv="bf16", nsa=NO_EFFECT)]),
+    )
+    (row,) = combinations(run)
+    assert row.is_proven
+    assert "the rest being equal but for --nsa, which has no effect there" in words(run)
+    assert [c.name for c in row.telling(row.proofs[0])] == ["kv"]
+
+
+def test_a_value_that_was_chosen_by_sglang_is_told_as_it_was_passed() -> None:
+    run = run_of(
+        launched(1, "", NAN),
+        launched(2, "--kv bf16", OK),
+        axes=(Axis("kv", (None, "fp8", "bf16")),),
+        acted=dict([acting(1, kv="fp8"), acting(2, kv="bf16")]),
+    )
+    (row,) = combinations(run)
+    assert (row.status, row.values) == (Status.PROVEN, {"kv": None})
+
+
+def test_what_acted_is_read_from_the_run_file(tmp_path: Path) -> None:
+    facts = {"effective": [{"attempt": 1, "values": {"a": NO_EFFECT}}]}
+    run = view_of(Stored(tmp_path, facts, list(FAR)))
+    assert run.acted == {1: Cell({"a": NO_EFFECT})}

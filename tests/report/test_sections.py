@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from sglsweep.attempt import Proof, ProofStep, StepState, Suspect
+from sglsweep.matrix import NO_EFFECT, Cell
 from sglsweep.report import findings_json, page
 from sglsweep.report.best import best_serving
 from sglsweep.report.caveats import caveats
@@ -293,3 +294,22 @@ def test_cells_left_out_for_one_reason_are_told_together(tmp_path: Path) -> None
 
     left_out = view_of(Stored()).left_out
     assert [(e.count, e.what) for e in left_out] == [(5, ""), (1, "a=3")]
+
+
+def test_a_failure_that_something_else_makes_does_not_refute_a_hypothesis(
+    lead_case_run: RunView,
+) -> None:
+    document = findings_json(lead_case_run)["hypotheses"]
+    assert isinstance(document, list)
+    graphs, layout = document
+    assert (graphs["state"], graphs["against"], graphs["pair"]) == ("refuted", [4], [4, 2])
+    assert (layout["state"], layout["by"], layout["pair"]) == ("supported", [6], [6, 7])
+    assert layout["elsewhere"] == [{"attempt": 5, "values": {"fp4-gemm-backend": None}}]
+
+
+def test_an_attempt_in_which_the_flag_selects_nothing_decides_no_hypothesis(
+    lead_case_run: RunView,
+) -> None:
+    acted = {4: Cell({"disable-cuda-graph": NO_EFFECT})}
+    text = render(replace(lead_case_run, acted=acted))
+    assert "graph capture makes the NaN. **Open**" in text

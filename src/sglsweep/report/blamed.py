@@ -70,6 +70,10 @@ class Combination:
         """Its settings by the names that are the same for all spellings."""
         return frozenset(key(name) for name in self.values)
 
+    def telling(self, pair: Pair) -> tuple[Change, ...]:
+        """Return what of a pair's differences is the combination; the rest has no effect there."""
+        return tuple(c for c in pair.changes if key(c.name) in self.keys) or pair.changes
+
     @property
     def is_proven(self) -> bool:
         """True where attempts leave no doubt."""
@@ -98,6 +102,11 @@ def combinations_of(run: RunView, group: Group) -> tuple[Combination, ...]:
     return tuple(
         c for c in combinations(run) if (c.verdict, c.cause) == (group.verdict, group.name)
     )
+
+
+def known(run: RunView) -> Known:
+    """Return the attempts as the table takes them."""
+    return _known(run)
 
 
 def twins_of(run: RunView, group: Group) -> tuple[tuple[int, int], ...]:

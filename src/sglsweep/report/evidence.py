@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.flags import canonical
 from sglsweep.flags.renames import same_values
-from sglsweep.matrix import Axis, Cell
+from sglsweep.matrix import NO_EFFECT, Axis, Cell
 from sglsweep.plan.strategy import Evidence
 from sglsweep.report.held import holds, resolved_to, word
 from sglsweep.report.launches import BARE, HOST, settings, stable_facts
@@ -59,7 +59,8 @@ def evidence_in(run: RunView) -> Known:
     every = dict.fromkeys([*listed, *sorted(_varying(words))])
     found = watched(counted, words)
     names = [name for name in every if name not in found.left_out][:_MOST_AXES]
-    alike = {name: _alike(name, counted, words) for name in names}
+    acted = [_acted(run, o) for o in counted]
+    alike = {name: _alike(name, counted, words, acted) for name in names}
     values = {
         name: tuple(
             dict.fromkeys(
@@ -70,8 +71,11 @@ def evidence_in(run: RunView) -> Known:
         for name in names
     }
     evidence = [
-        _evidence(outcome, {name: alike[name][own.get(name)] for name in names})
-        for outcome, own in zip(counted, words, strict=True)
+        _evidence(
+            outcome,
+            {name: acts[name] if name in acts else alike[name][own.get(name)] for name in names},
+        )
+        for outcome, own, acts in zip(counted, words, acted, strict=True)
         if outcome.attempt.number not in found.twins
     ]
     axes = tuple(Axis(name, values[name]) for name in names)
@@ -88,6 +92,11 @@ def key(name: str) -> str:
     """Return one name for all spellings of a setting."""
     is_flag = name not in {"build", "model"} and not name.startswith(("env.", HOST))
     return canonical(name) if is_flag else name
+
+
+def is_inert(run: RunView, outcome: Outcome, name: str) -> bool:
+    """True if SGLang says that a setting selects nothing in an attempt."""
+    return _acted(run, outcome).get(name) == NO_EFFECT
 
 
 def asked(outcome: Outcome) -> Words:
@@ -107,7 +116,7 @@ def _evidence(outcome: Outcome, cell: Mapping[str, Value]) -> Evidence:
         verdict=outcome.verdict,
         phase=outcome.diagnosis.phase,
         cause=outcome.diagnosis.cause or outcome.verdict.value,
-        blames=tuple(name for name in blamed if name in cell),
+        blames=tuple(name for name in blamed if cell.get(name, NO_EFFECT) != NO_EFFECT),
     )
 
 
@@ -133,14 +142,38 @@ def _with_host(outcomes: Sequence[Outcome], words: list[Words]) -> list[Words]:
     return words
 
 
+def _acted(run: RunView, outcome: Outcome) -> Words:
+    """Return what acted on the axes of the matrix, where that is recorded."""
+    cell = run.acted.get(outcome.attempt.number)
+    return {key(name): _text(value) for name, value in cell.values.items()} if cell else {}
+
+
 def _alike(
-    name: str, outcomes: Sequence[Outcome], words: Sequence[Words]
+    name: str, outcomes: Sequence[Outcome], words: Sequence[Words], acted: Sequence[Words]
 ) -> dict[str | None, str | None]:
     """Return each value -> the one that stands for all that SGLang resolved to the same.
 
     Only where every attempt that tells resolved it so: what a flag that is not passed becomes
     can depend on the others.
     """
+    became: dict[str | None, set[str | None]] = {}
+    for own, acts in zip(words, acted, strict=True):
+        if name in acts:
+            became.setdefault(own.get(name), set()).add(acts[name])
+    if became:
+        asked_for = {own.get(name) for own in words}
+        return {t: _single(became.get(t, {t}), t) for t in asked_for}
+    return _by_launches(name, outcomes, words)
+
+
+def _single(values: set[str | None], otherwise: str | None) -> str | None:
+    return next(iter(values)) if len(values) == 1 else otherwise
+
+
+def _by_launches(
+    name: str, outcomes: Sequence[Outcome], words: Sequence[Words]
+) -> dict[str | None, str | None]:
+    """Return the same by what the launches printed."""
     made: dict[str | None, set[str]] = {}
     for outcome, own in zip(outcomes, words, strict=True):
         became = made.setdefault(own.get(name), set())

@@ -172,7 +172,7 @@ def _isolated(run: RunView, outcome: Outcome) -> list[Line]:
         (
             Strong("Isolated"),
             ": two launches that differ only in ",
-            *changed(pair.changes),
+            *changed(row.telling(pair)),
             "; the first fails like this, the second serves",
         )
         for row in (combinations_of(run, group) if group else ())

@@ -15,11 +15,11 @@ from sglsweep.report.blamed import Combination, combinations, combinations_of, f
 from sglsweep.report.document import plain
 from sglsweep.report.groups import Group, groups
 from sglsweep.report.held import did_not_help
+from sglsweep.report.hypotheses import judged
 from sglsweep.report.launches import settings
 from sglsweep.report.machine import stable
 from sglsweep.report.memory import memory_rows, row_json
 from sglsweep.report.rehearsal import shown_argv, shown_command
-from sglsweep.report.sections.axes import judged
 from sglsweep.report.sections.timeline import change_against
 from sglsweep.report.tell import status_words, tell, values_json
 from sglsweep.report.view import RunView, is_evidence
@@ -160,7 +160,8 @@ def _blame(run: RunView, row: Combination) -> dict[str, object]:
                 "failing": pair.failing.attempt.number,
                 "serving": pair.better.attempt.number,
                 "changes": [
-                    {"name": c.name, "failing": c.before, "serving": c.after} for c in pair.changes
+                    {"name": c.name, "failing": c.before, "serving": c.after}
+                    for c in row.telling(pair)
                 ],
             }
             for pair in row.proofs
@@ -175,13 +176,18 @@ def _blame(run: RunView, row: Combination) -> dict[str, object]:
 
 def _hypothesis(run: RunView, index: int) -> dict[str, object]:
     item = run.hypotheses[index]
-    word, agree, disagree = judged(run, item)
+    found = judged(run, item)
     return {
         "id": item.id,
         "says": item.says,
-        "state": word,
-        "by": _numbers(agree),
-        "against": _numbers(disagree),
+        "state": found.state,
+        "by": _numbers(found.agree),
+        "against": _numbers(found.disagree),
+        "elsewhere": [
+            {"attempt": outcome.attempt.number, "values": values_json(row.values)}
+            for outcome, row in found.elsewhere
+        ],
+        "pair": None if found.pair is None else _numbers(found.pair),
     }
 
 

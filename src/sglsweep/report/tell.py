@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sglsweep.plan.why import percent
 from sglsweep.report.blamed import Combination, Pair, combinations_of, twins_of
 from sglsweep.report.document import Code, Line, Strong, joined
-from sglsweep.report.evidence import key
+from sglsweep.report.evidence import is_inert, key
 from sglsweep.report.held import holds, value_in
 from sglsweep.report.launches import (
     BARE,
@@ -147,16 +147,21 @@ def _proof(run: RunView, pair: Pair, row: Combination) -> Line:
     bad, good = pair.failing, pair.better
     head = f"{_number(bad)} fails{_times(run, bad)}, {_number(good)} serves{_times(run, good)}"
     how = " (bisect)" if row.is_bisected else ""
-    made = [c for c in pair.changes if key(c.name) in row.keys]
+    made = row.telling(pair)
     if len(made) != 1:
         return (f"{head} and differs in just these{how}",)
-    return (f"{head} ", *_instead(made[0]), f", the rest being equal{_but_for(pair)}{how}")
+    return (f"{head} ", *_instead(made[0]), f", the rest being equal{_but_for(row, pair)}{how}")
 
 
-def _but_for(pair: Pair) -> str:
-    """Name a switch that differs too and only makes SGLang tell what is wrong."""
-    seen = [_bare(c.name) for c in pair.changes if key(c.name) in WATCHERS]
-    return f" but for {', '.join(seen)}, which only looks on" if seen else ""
+def _but_for(row: Combination, pair: Pair) -> str:
+    """Name what differs too and has no part in it."""
+    others = [c.name for c in pair.changes if key(c.name) not in row.keys]
+    if not others or len(others) == len(pair.changes):
+        return ""
+    names = ", ".join(_bare(name) for name in others)
+    verb = "has" if len(others) == 1 else "have"
+    why = "only looks on" if WATCHERS.issuperset(map(key, others)) else f"{verb} no effect there"
+    return f" but for {names}, which {why}"
 
 
 def _instead(change: Change) -> Line:
@@ -258,8 +263,14 @@ class _Named(NamedTuple):
     """A value that a signature names, and the attempts that speak for its innocence."""
 
     blame: Blame
-    served: tuple[int, ...]
-    without: tuple[int, ...]
+    served: tuple[int, ...] = ()
+    without: tuple[int, ...] = ()
+    inert: tuple[int, ...] = ()
+
+    @property
+    def is_alone(self) -> bool:
+        """True if nothing but the signature speaks of it."""
+        return not (self.served or self.without or self.inert)
 
 
 def _by_signature(run: RunView, group: Group, said: set[str]) -> list[Line]:
@@ -273,10 +284,13 @@ def _by_signature(run: RunView, group: Group, said: set[str]) -> list[Line]:
         (_word(item.blame),) for item in found if not item.served and not item.without
     ]
     lines: list[Line] = [("Suspected, by the signature alone: ", *joined(alone))] if alone else []
-    return lines + [_spoken_for(item) for item in found if item.served or item.without]
+    return lines + [_spoken_for(item) for item in found if not item.is_alone]
 
 
 def _spoken_for(item: _Named) -> Line:
+    if item.inert:
+        how = f" (it selects nothing in {listed(list(item.inert))})"
+        return ("Named by the signature, but without effect: ", _word(item.blame), how)
     if item.served:
         verb = "serves" if len(item.served) == 1 else "serve"
         how = f" ({listed(list(item.served))} {verb} with it)"
@@ -292,8 +306,10 @@ def _blames(group: Group) -> Sequence[Blame]:
 
 
 def _named(run: RunView, group: Group, blame: Blame) -> _Named:
-    if blame.value is None:
-        return _Named(blame, (), ())
+    name = key(blame.flag.removeprefix("effective."))
+    inert = tuple(_number(o) for o in group.outcomes if is_inert(run, o, name))
+    if inert or blame.value is None:
+        return _Named(blame, inert=inert)
     served = [o for o in run.serving if holds(o, blame.flag, blame.value)]
     without = [
         o

@@ -12,6 +12,7 @@ What the loop records in run.json (`Journal.record`) and this reads; each may be
     need         {"context", "concurrent"}
     hypotheses   [{"id", "says", "predicts"}]
     bisections   [{"bad", "good", "values", "is_proven", "is_flake", "failing", "serving"}]
+    effective    [{"attempt", "values"}]            what acted on the axes in each attempt
     rehearsal    name of the world, where there is no real SGLang
     finish       why the sweep launches nothing more
     notes        [text]
@@ -25,7 +26,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from sglsweep.attempt import EndKind, Outcome, StepState
-from sglsweep.matrix import Axis, Value, spell
+from sglsweep.matrix import Axis, Cell, Value, spell
+from sglsweep.plan.effective import recorded
 from sglsweep.verdict import Milestone, MilestoneState, Verdict
 
 if TYPE_CHECKING:
@@ -116,6 +118,7 @@ class RunView:
         run: the word that names this run on a command line.
         outcomes: finished attempts, by number.
         need: tokens of context and requests at once that a server must hold.
+        acted: number of an attempt -> what acted on the axes, where SGLang was asked first.
     """
 
     run: str
@@ -131,6 +134,7 @@ class RunView:
     need: Mapping[str, int] = field(default_factory=dict)
     hypotheses: tuple[Hypothesis, ...] = ()
     bisections: tuple[Bisected, ...] = ()
+    acted: Mapping[int, Cell] = field(default_factory=dict)
     world: str = ""
     finish: str = ""
     notes: tuple[str, ...] = ()
@@ -237,6 +241,7 @@ def view_of(stored: StoredRun) -> RunView:
         need={k: n for k, v in _object(facts.get("need")).items() if (n := _whole(v))},
         hypotheses=tuple(_hypothesis(entry) for entry in _objects(facts.get("hypotheses"))),
         bisections=tuple(_bisections(facts.get("bisections"))),
+        acted=recorded(facts.get("effective")),
         world=str(facts.get("rehearsal") or ""),
         finish=str(facts.get("finish") or ""),
         notes=_texts(facts.get("notes")),

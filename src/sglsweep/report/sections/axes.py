@@ -15,21 +15,19 @@ from sglsweep.report.document import (
     Table,
     joined,
 )
-from sglsweep.report.held import holds
+from sglsweep.report.hypotheses import Judged, judged
 from sglsweep.report.launches import value_text
 from sglsweep.report.numbers import listed
+from sglsweep.report.tell import what
 from sglsweep.report.view import is_doubtful
-from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sglsweep.attempt import Outcome
     from sglsweep.matrix import Axis, Value
+    from sglsweep.report.blamed import Combination
     from sglsweep.report.view import Hypothesis, RunView
-
-_NO_TEST = frozenset({Verdict.ENV_ERROR, Verdict.COLLECTIVE_ERROR})
-"""Failures of the surroundings: a prediction about flags is neither met nor missed by them."""
 
 
 def axis_effects(run: RunView) -> list[Block]:
@@ -87,39 +85,37 @@ def hypotheses(run: RunView) -> list[Block]:
     return [Heading(2, ("Hypotheses",)), Bullets(lines)]
 
 
-def judged(run: RunView, item: Hypothesis) -> tuple[str, list[Outcome], list[Outcome]]:
-    """Return open, supported or refuted, with the attempts that agree and disagree."""
-    tests = [o for o in run.evidence if _is_test(o, item)]
-    agree = [o for o in tests if o.verdict.value == item.verdict]
-    disagree = [o for o in tests if o.verdict.value != item.verdict]
-    if not tests or not item.verdict:
-        return "open", [], []
-    return ("refuted" if disagree else "supported"), agree, disagree
-
-
-def _is_test(outcome: Outcome, item: Hypothesis) -> bool:
-    """True if the attempt could show the prediction right or wrong.
-
-    A failure that nobody could name decides nothing: it may be the predicted one.
-    """
-    is_named = outcome.diagnosis.confidence != "low" and outcome.verdict not in _NO_TEST
-    return (is_named or outcome.verdict.value == item.verdict) and all(
-        holds(outcome, flag, value) for flag, value in item.when.items()
-    )
-
-
 def _hypothesis(run: RunView, item: Hypothesis) -> Line:
-    word, agree, disagree = judged(run, item)
+    found = judged(run, item)
     says = f": {item.says}" if item.says else ""
-    head: Line = (Code(item.id), says, ". ", Strong(word.capitalize()))
-    if word == "open":
+    head: Line = (Code(item.id), says, ". ", Strong(found.state.capitalize()))
+    parts = [part for part in (_against(item, found), _for(item, found)) if part]
+    parts += [_elsewhere(outcome, row) for outcome, row in found.elsewhere]
+    if not parts:
         return (*head, ": no attempt decided it")
-    parts: list[Line] = []
-    if disagree:
-        against = ", ".join(f"{o.attempt.number} ({o.verdict.value})" for o in disagree)
-        parts.append((f"predicted {item.verdict}, came to {against}",))
-    if agree:
-        parts.append(
-            (f"as predicted in {listed([o.attempt.number for o in agree])} ({item.verdict})",)
-        )
     return (*head, ": ", *joined(parts, "; "))
+
+
+def _against(item: Hypothesis, found: Judged) -> Line:
+    if not found.disagree:
+        return ()
+    came_to = ", ".join(f"{o.attempt.number} ({o.verdict.value})" for o in found.disagree)
+    other = ""
+    if found.pair and not found.agree:
+        other = f"; {found.pair[1].attempt.number} fails alike without it, the rest being equal"
+    return (f"predicted {item.verdict}, came to {came_to}{other}",)
+
+
+def _for(item: Hypothesis, found: Judged) -> Line:
+    if not found.agree:
+        return ()
+    numbers = listed([o.attempt.number for o in found.agree])
+    other = ""
+    if found.pair:
+        other = f", and {found.pair[1].attempt.number} fails without it, the rest being equal"
+    return (f"as predicted in {numbers} ({item.verdict}){other}",)
+
+
+def _elsewhere(outcome: Outcome, row: Combination) -> Line:
+    """Name an attempt that decides nothing, since something else made it fail."""
+    return (f"{outcome.attempt.number} fails for another reason (", *what(row), ")")

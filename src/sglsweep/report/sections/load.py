@@ -84,6 +84,16 @@ def _errors(rung: Rung) -> str:
     return f"{rung.errors} of {rung.requests}" if rung.errors else "-"
 
 
+def _in_the_log(rung: Rung) -> str:
+    running, queued = rung.numbers.get("log_running"), rung.numbers.get("log_queued")
+    return "-" if running is None else f"{running:.0f} + {queued or 0:.0f}"
+
+
+def _kv_share(rung: Rung) -> str:
+    share = rung.numbers.get("log_kv_share")
+    return "-" if share is None else f"{share:.0%}"
+
+
 def _objectives(rung: Rung) -> str:
     return {True: "met", False: "missed", None: "-"}[rung.meets_slo]
 
@@ -93,6 +103,8 @@ _COLUMNS: tuple[tuple[str, Callable[[Rung], str]], ...] = (
     ("each further token, p50 / p99", _pair("tpot")),
     ("not answered", _errors),
     ("objectives", _objectives),
+    ("log: running + queued", _in_the_log),
+    ("log: KV pool used", _kv_share),
     ("fullest card", _memory),
     ("power, all cards", _power),
 )
@@ -119,7 +131,14 @@ def _ending(outcome: Outcome, ladder: Ladder) -> Line:
         parts.append(f"served up to {ladder.rungs[-1].concurrency} at once, then it broke")
     parts.append(f"ended: {ladder.ended_because}" if ladder.ended_because else "")
     parts.append("a short ladder, for the race" if ladder.is_short else "")
+    parts.append(_asked_by(ladder))
     return (f"{outcome.attempt.number}: ", "; ".join(p for p in parts if p))
+
+
+def _asked_by(ladder: Ladder) -> str:
+    """Name the load tool; numbers of different ones are not compared unawares."""
+    by = "sglsweep's own ladder" if ladder.tool == "own" else ladder.tool
+    return f"measured with {by}" + (f", since {ladder.note}" if ladder.note else "")
 
 
 def _saturation(ladder: Ladder) -> list[str]:
