@@ -15,6 +15,7 @@ from sglsweep.report.sections.load import under_load
 from sglsweep.report.sections.machine import machine
 from sglsweep.report.sections.memory import memory
 from sglsweep.report.sections.timeline import reproduce, timeline
+from sglsweep.report.sections.times import times
 from sglsweep.report.sections.works import partly_working, works
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ SECTIONS = (
     axis_effects,
     hypotheses,
     timeline,
+    times,
     reproduce,
 )
 

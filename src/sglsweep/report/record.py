@@ -22,6 +22,7 @@ from sglsweep.report.memory import memory_rows, row_json
 from sglsweep.report.rehearsal import shown_argv, shown_command
 from sglsweep.report.sections.timeline import change_against
 from sglsweep.report.tell import status_words, tell, values_json
+from sglsweep.report.times import times_json
 from sglsweep.report.view import RunView, is_evidence
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def findings_json(run: RunView) -> dict[str, object]:
         "attempts": [_attempt(run, index) for index in range(len(run.outcomes))],
         "causes": [_cause(run, group) for group in groups(run)],
         "blame": [_blame(run, row) for row in combinations(run)],
+        "times": times_json(run.outcomes),
         "memory": {
             "margin_gb": MARGIN_GB,
             "attempts": [row_json(row) for row in memory_rows(run.outcomes)],

@@ -11,6 +11,7 @@ from sglsweep.report.blamed import combinations
 from sglsweep.report.document import Line, clean, joined, plain
 from sglsweep.report.numbers import duration, listed, plural
 from sglsweep.report.tell import status_words, values_json, what
+from sglsweep.report.times import times_json, times_sentence
 from sglsweep.report.words import cell_words
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def status_text(run: RunView, running: Sequence[Running], *, holder: str) -> str
         *(f"  {_last(outcome)}" for outcome in run.outcomes[-_LAST_SHOWN:]),
         *_blamed(run),
         *_budget_lines(run),
+        *_time_lines(run),
         f"ended: {run.finish}" if run.finish and not running else "",
         f"written by {holder}" if holder else "",
         ""
@@ -95,6 +97,11 @@ def _blamed(run: RunView) -> list[str]:
         f"{listed([o.attempt.number for o in row.failing])})"
         for row in rows[:_BLAMED_SHOWN]
     ]
+
+
+def _time_lines(run: RunView) -> list[str]:
+    sentence = times_sentence(run.outcomes)
+    return [f"time: {sentence}"] if sentence else []
 
 
 def _budget_lines(run: RunView) -> list[str]:
@@ -163,6 +170,7 @@ def status_json(run: RunView, running: Sequence[Running], *, holder: str) -> dic
             for row in combinations(run)
         ],
         "budget_left": dict(budget_left(run)),
+        "times": {k: v for k, v in times_json(run.outcomes).items() if k != "attempts"},
         "written_by": holder or None,
         "finish": run.finish or None,
     }
