@@ -9,11 +9,10 @@ from sglsweep import report
 from sglsweep.errors import ConfigError, HostError
 from sglsweep.events import Note
 from sglsweep.expand.scope import Scope
-from sglsweep.matrix import Cell, spell
+from sglsweep.matrix import Cell
 from sglsweep.plan import bisect
 from sglsweep.plan.bisect import Culprit
 from sglsweep.plan.decide import evidence_of
-from sglsweep.plan.strategy import Launch
 from sglsweep.retriage import retriage_run
 from sglsweep.sweep import command_for, foresee, launch_cell
 from sglsweep.verdict import Phase, Verdict
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from sglsweep.expand import Expanded
     from sglsweep.flags import FlagTable
     from sglsweep.matrix import Axis, Value
-    from sglsweep.plan.strategy import Evidence
+    from sglsweep.plan.strategy import Evidence, Launch
     from sglsweep.sweep import Sweeping
 
 _LOST_IN_A_ROW = 3
@@ -170,26 +169,6 @@ def case_of(search: Search, outcomes: Sequence[Outcome]) -> bisect.Case | None:
     )
 
 
-def step_of(case: bisect.Case) -> Launch | Culprit:
-    """Return the next launch, or the culprit.
-
-    A third value that fails alike (null, which SGLang resolves to the failing one) can clear
-    every flag by itself; then only attempts with one of the two values decide.
-    """
-    step = bisect.next_step(case)
-    if isinstance(step, Launch) or step.values or step.failing is not None:
-        return step
-    two = {
-        flag: {spell(c.cell.get(flag)) for c in (case.bad, case.good)} for flag in case.differing
-    }
-    plain = [
-        entry
-        for entry in case.history
-        if all(spell(entry.cell.get(flag)) in values for flag, values in two.items())
-    ]
-    return bisect.next_step(replace(case, history=plain))
-
-
 def _evidence(search: Search, outcomes: Sequence[Outcome]) -> list[Evidence]:
     """Return the attempts with cells that all name the same flags, so that they compare.
 
@@ -277,7 +256,7 @@ def _next(case: bisect.Case, sweeping: Sweeping) -> Launch | Culprit:
     }
     history = list(case.history)
     while True:
-        step = step_of(replace(case, history=history))
+        step = bisect.next_step(replace(case, history=history))
         if isinstance(step, Culprit) or step.cell == case.bad.cell:
             return step
         twin = by_key.get(command_for(ground, step.cell).launch_key)

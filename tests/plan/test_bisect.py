@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from plan.history import AXES, cell, failed, served
 from sglsweep.matrix import Cell
 from sglsweep.plan.bisect import Case, Culprit, nearest_serving, next_step
@@ -140,6 +142,36 @@ def test_a_third_value_proves_where_the_good_value_runs_into_another_fault() -> 
     assert set(culprit.values) == names(0)
     assert culprit.is_proven
     assert len(launched) <= 6
+
+
+def third_values_are_as_bad(faulty: int) -> Callable[[Cell, int], Evidence]:
+    """A world in which only GOOD's value of one axis serves: null resolves to the failing one."""
+
+    def outcome(one: Cell, number: int) -> Evidence:
+        found = codes(one)
+        return served(number, *found) if found[faulty] == GOOD[faulty] else failed(number, *found)
+
+    return outcome
+
+
+@pytest.mark.parametrize("faulty", [0, 1])
+def test_a_third_value_that_fails_alike_clears_no_flag(faulty: int) -> None:
+    outcome = third_values_are_as_bad(faulty)
+    thirds = [cell(2, 0, 0, 0), cell(0, 2, 0, 0), cell(2, 2, 0, 0), cell(2, 2, 1, 1)]
+    for count in range(1, len(thirds) + 1):
+        more = [outcome(one, 3 + n) for n, one in enumerate(thirds[:count])]
+        culprit, launched = bisect([failed(1, *BAD), served(2, *GOOD), *more], outcome)
+        assert set(culprit.values) == names(faulty)
+        assert culprit.is_proven
+        assert len(launched) <= 6
+
+
+def test_third_values_that_all_fail_alike_leave_one_to_blame() -> None:
+    outcome = third_values_are_as_bad(0)
+    known = [failed(1, *BAD), served(2, 1, 1, 0, 0), failed(3, 2, 0, 0, 0), failed(4, 0, 2, 0, 0)]
+    culprit, launched = bisect(known, outcome)
+    assert set(culprit.values) == names(0)
+    assert len(launched) <= 2
 
 
 def test_a_flake_is_found_out() -> None:

@@ -77,14 +77,14 @@ def _can_begin(stored: Journal, search: Search) -> bool:
 
 def _say_next(stored: Journal, search: Search, *, as_json: bool) -> None:
     """Print what the run's attempts show so far, and the next launch."""
-    from sglsweep.bisection import Bisection, case_of, step_of
-    from sglsweep.plan.bisect import Culprit
+    from sglsweep.bisection import Bisection, case_of
+    from sglsweep.plan.bisect import Culprit, next_step
 
     case = case_of(search, stored.history())
     if case is None:
         _say(None, stored, as_json=as_json)
         return
-    step = step_of(case)
+    step = next_step(case)
     if isinstance(step, Culprit):
         found = Bisection(bad=case.bad.number, good=case.good.number, culprit=step)
         _say(found, stored, as_json=as_json)

@@ -116,8 +116,7 @@ def next_step(case: Case) -> Launch | Culprit:
     if _flake_chance(case, belief) > DOUBT:
         return _again(case, frozenset(case.differing))
     failing = _smallest_failing(case, known)
-    spared = {flag for flag in failing if _is_spared(case, known, failing, flag)}
-    named = failing - spared
+    named = _suspects(case, known, failing)
     is_closed = all(_is_needed(case, known, failing, flag) for flag in named)
     if is_closed or len(failing) == 1:
         if len(named) > 1 and _may_be_flakes(case, known):
@@ -165,6 +164,21 @@ def _is_needed(case: Case, known: Sequence[Evidence], failing: Set, flag: str) -
         for entry, kept in _between(case, known)
         if case.is_without_it(entry)
     ) or any(case.is_without_it(entry) for entry in _beside(case, known, failing, flag))
+
+
+def _suspects(case: Case, known: Sequence[Evidence], failing: Set) -> Set:
+    """Return the flags of the smallest failing set that may be guilty: never none.
+
+    One that fails alike with a third value is spared, unless the serving attempt's value helps:
+    then the third value is as bad (null, say, which SGLang resolves to the failing one). Where
+    that would spare every flag, some third value must be as bad, and none says anything.
+    """
+    spared = {
+        flag
+        for flag in failing
+        if _is_spared(case, known, failing, flag) and not _is_needed(case, known, failing, flag)
+    }
+    return failing - spared or failing
 
 
 def _is_spared(case: Case, known: Sequence[Evidence], failing: Set, flag: str) -> bool:
