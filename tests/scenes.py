@@ -91,4 +91,5 @@ def scene(finished: int = 3, text: str = "") -> Scene:
     step = ProofStep(name="greedy", state=StepState.OK, detail=text or "8 tokens for 44")
     made.take(StepAsked(attempt=running, step=step), 1100.0)
     made.next_text = text or "if it fails: page-size=1 (the cheapest question left)"
+    made.odds_text = text or "12 cells are left; the best serves with a chance of 31 %"
     return made

@@ -56,7 +56,7 @@ class LiveView:
         self._scene = scene
         self._console = console
         self._lock = threading.Lock()
-        self._foresee: Callable[[Attempt], str] | None = None
+        self._foresee: Callable[[Attempt], tuple[str, str]] | None = None
         self._ended = 0
         self._notes: list[str] = []
         self._live = Live(
@@ -69,8 +69,8 @@ class LiveView:
             redirect_stderr=False,
         )
 
-    def foresee(self, foresee: Callable[[Attempt], str]) -> None:
-        """Set who says what comes after an attempt."""
+    def foresee(self, foresee: Callable[[Attempt], tuple[str, str]]) -> None:
+        """Set who says what comes after an attempt, and what may come of all that is left."""
         self._foresee = foresee
 
     def tell(self, event: Event) -> None:
@@ -83,11 +83,11 @@ class LiveView:
                 self._notes.append(event.text)
         if isinstance(event, Started) and self._foresee is not None:
             try:
-                said = self._foresee(event.attempt)
+                said, odds = self._foresee(event.attempt)
             except Exception as error:  # noqa: BLE001 - a look ahead must never end a sweep
-                said = f"not known: {error}"
+                said, odds = f"not known: {error}", ""
             with self._lock:
-                self._scene.next_text = said
+                self._scene.next_text, self._scene.odds_text = said, odds
 
     def __enter__(self) -> Self:
         self._live.start(refresh=True)

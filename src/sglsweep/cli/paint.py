@@ -119,6 +119,8 @@ def _footer(scene: Scene, paper: Paper) -> list[Text]:
     lines = [_labelled("note", scene.notes[-1], paper, "yellow")] if scene.notes else []
     if scene.next_text:
         lines += _wrapped("next", scene.next_text, paper)
+    if scene.odds_text:
+        lines.append(_labelled("odds", scene.odds_text, paper))
     if not lines or paper.height < _ROOMY:
         return lines[: max(paper.height // 6, 0)]
     return [Text(), *lines]

@@ -52,6 +52,7 @@ class Scene:
         outcomes: finished attempts of the run, earlier sessions' too, by number.
         running: attempts that are not over, by number.
         next_text: what comes after the running attempt, and why.
+        odds_text: what further attempts may bring.
     """
 
     title: str
@@ -63,6 +64,7 @@ class Scene:
     running: dict[int, Running] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     next_text: str = ""
+    odds_text: str = ""
 
     def take(self, event: Event, now: float) -> None:
         """Take one event."""

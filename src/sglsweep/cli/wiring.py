@@ -68,7 +68,9 @@ def open_sweep(
                         settings=settings or Settings(),
                     )
                     if is_planned and isinstance(listener, LiveView) and count == 1:
-                        listener.foresee(lambda attempt: next_words(sweeping, attempt))
+                        listener.foresee(
+                            lambda attempt: (next_words(sweeping, attempt), odds_words(journal))
+                        )
                     tell_notes(sweeping)
                     yield sweeping
         finally:
@@ -119,6 +121,12 @@ def next_words(sweeping: Sweeping, attempt: Attempt) -> str:
     changed = {name: value for name, value in values.items() if before.get(name) != value}
     said = ", ".join(_setting(name, value) for name, value in changed.items())
     return f"if it fails: {said or 'the same again'} ({step.why})"
+
+
+def odds_words(journal: Journal) -> str:
+    """Say what the attempts that are left may bring, as the last decision worked it out."""
+    forecast = journal.facts.get("forecast")
+    return str(forecast.get("why") or "") if isinstance(forecast, dict) else ""
 
 
 def _setting(name: str, value: Value) -> str:

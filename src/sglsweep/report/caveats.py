@@ -10,7 +10,7 @@ from sglsweep.flags.renames import same_values
 from sglsweep.report.best import holds_need, needed_tokens
 from sglsweep.report.document import Code, Line, Strong, joined, one_line, prose
 from sglsweep.report.launches import flags_of
-from sglsweep.report.numbers import CONTEXT, KV_TOKENS, MAX_RUNNING, count, metric
+from sglsweep.report.numbers import CONTEXT, KV_TOKENS, MAX_RUNNING, count, listed, metric
 from sglsweep.report.words import flaky, warnings
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def caveats(run: RunView, outcome: Outcome) -> list[Line]:
         flaky(run, outcome),
         _once(run, outcome),
         _weights(outcome),
+        _beside(run, outcome),
         _room(run, outcome),
         *_steps(outcome),
         _redirected(outcome),
@@ -49,6 +50,25 @@ def _weights(outcome: Outcome) -> Line:
         Strong("Random weights"),
         " (load-format dummy): the answers mean nothing, only that it computes.",
     )
+
+
+def _beside(run: RunView, outcome: Outcome) -> Line:
+    """Say in whose neighbourhood its figures were taken."""
+    beside, sharing = outcome.end.beside, outcome.end.sharing
+    if not beside:
+        return ()
+    others = sharing or beside
+    which = f"attempt{'s' if len(others) > 1 else ''} {listed(list(others))}"
+    if sharing:
+        said = (
+            f"beside {which} with memory in common: its speed and free memory are what they left"
+        )
+    elif outcome.attempt.gpus:
+        said = f"beside {which} on other GPUs: its speed may suffer from that"
+    else:
+        said = f"beside {which} on the same host: its speed may suffer from that"
+    again = f"sglsweep relaunch {run.run} {outcome.attempt.number}"
+    return (Strong("Not alone"), f": it ran {said}; ", Code(again), " measures it alone.")
 
 
 def _room(run: RunView, outcome: Outcome) -> Line:

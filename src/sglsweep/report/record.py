@@ -55,6 +55,7 @@ def findings_json(run: RunView) -> dict[str, object]:
         "attempts": [_attempt(run, index) for index in range(len(run.outcomes))],
         "causes": [_cause(run, group) for group in groups(run)],
         "blame": [_blame(run, row) for row in combinations(run)],
+        "forecast": dict(run.forecast) or None,
         "times": times_json(run.outcomes),
         "memory": {
             "margin_gb": MARGIN_GB,

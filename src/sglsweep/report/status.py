@@ -10,6 +10,7 @@ from sglsweep.report.best import best_serving
 from sglsweep.report.blamed import combinations
 from sglsweep.report.document import Line, clean, joined, plain
 from sglsweep.report.numbers import duration, listed, plural
+from sglsweep.report.outlook import forecast_words, helps
 from sglsweep.report.tell import status_words, values_json, what
 from sglsweep.report.times import times_json, times_sentence
 from sglsweep.report.words import cell_words
@@ -51,6 +52,7 @@ def status_text(run: RunView, running: Sequence[Running], *, holder: str) -> str
         *(f"  {_last(outcome)}" for outcome in run.outcomes[-_LAST_SHOWN:]),
         *_blamed(run),
         *_budget_lines(run),
+        *_forecast_lines(run),
         *_time_lines(run),
         f"ended: {run.finish}" if run.finish and not running else "",
         f"written by {holder}" if holder else "",
@@ -96,6 +98,15 @@ def _blamed(run: RunView) -> list[str]:
         f"blamed: {plain(what(row))}, {status_words(row)} ({row.cause} in "
         f"{listed([o.attempt.number for o in row.failing])})"
         for row in rows[:_BLAMED_SHOWN]
+    ]
+
+
+def _forecast_lines(run: RunView) -> list[str]:
+    words = forecast_words(run)
+    outside = [item.why for item in helps(run)] if words else []
+    return [
+        *([f"forecast: {words}"] if words else []),
+        *([f"outside the matrix: {outside[0]}"] if outside else []),
     ]
 
 
@@ -170,6 +181,7 @@ def status_json(run: RunView, running: Sequence[Running], *, holder: str) -> dic
             for row in combinations(run)
         ],
         "budget_left": dict(budget_left(run)),
+        "forecast": dict(run.forecast) or None,
         "times": {k: v for k, v in times_json(run.outcomes).items() if k != "attempts"},
         "written_by": holder or None,
         "finish": run.finish or None,

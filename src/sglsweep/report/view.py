@@ -12,6 +12,7 @@ What the loop records in run.json (`Journal.record`) and this reads; each may be
     need         {"context", "concurrent"}
     hypotheses   [{"id", "says", "predicts"}]
     bisections   [{"bad", "good", "values", "is_proven", "is_flake", "failing", "serving"}]
+    forecast     {"after", "why", "next_serves", "any_serves", "cells_left", "helps", ...}
     effective    [{"attempt", "values"}]            what acted on the axes in each attempt
     rehearsal    name of the world, where there is no real SGLang
     finish       why the sweep launches nothing more
@@ -119,6 +120,7 @@ class RunView:
         outcomes: finished attempts, by number.
         need: tokens of context and requests at once that a server must hold.
         acted: number of an attempt -> what acted on the axes, where SGLang was asked first.
+        forecast: what further attempts may bring, as the planner last worked it out.
     """
 
     run: str
@@ -135,6 +137,7 @@ class RunView:
     hypotheses: tuple[Hypothesis, ...] = ()
     bisections: tuple[Bisected, ...] = ()
     acted: Mapping[int, Cell] = field(default_factory=dict)
+    forecast: Mapping[str, object] = field(default_factory=dict)
     world: str = ""
     finish: str = ""
     notes: tuple[str, ...] = ()
@@ -242,6 +245,7 @@ def view_of(stored: StoredRun) -> RunView:
         hypotheses=tuple(_hypothesis(entry) for entry in _objects(facts.get("hypotheses"))),
         bisections=tuple(_bisections(facts.get("bisections"))),
         acted=recorded(facts.get("effective")),
+        forecast=_object(facts.get("forecast")),
         world=str(facts.get("rehearsal") or ""),
         finish=str(facts.get("finish") or ""),
         notes=_texts(facts.get("notes")),

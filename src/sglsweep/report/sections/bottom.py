@@ -15,6 +15,7 @@ from sglsweep.report.document import (
     Code,
     Heading,
     Line,
+    Link,
     Listing,
     Paragraph,
     Strong,
@@ -25,6 +26,7 @@ from sglsweep.report.groups import group_of, groups
 from sglsweep.report.launches import changes
 from sglsweep.report.machine import gpu_hours
 from sglsweep.report.numbers import duration, listed, plural
+from sglsweep.report.outlook import Help, forecast_words, helps
 from sglsweep.report.rehearsal import sglang_command, shown_command
 from sglsweep.report.remedy import Remedy, remedies, remedy_command, remedy_line
 from sglsweep.report.tell import status_words
@@ -235,16 +237,30 @@ def _try_next(run: RunView, miss: Outcome) -> list[Line]:
     group = group_of(run, miss)
     if miss.diagnosis.next_step:
         lines.append(("The catalogue says: ", *prose(miss.diagnosis.next_step)))
+    lines += [("Outside the matrix: ", *_help(item)) for item in helps(run)]
     if group is not None:
-        lines += [_remedy(run, remedy) for remedy in remedies(run, group)]
+        told = [dict(item.values) for item in helps(run)]
+        lines += [
+            _remedy(run, remedy)
+            for remedy in remedies(run, group)
+            if remedy.tried or dict(remedy.values) not in told
+        ]
         lines += [("Known issue: ", issue) for issue in group.known_issues]
     untried = _untried(run) if run.finish else []
     if untried:
         lines.append(("Values of the matrix that no attempt had yet: ", *joined(untried)))
     rest = cells_left(run)
     if rest and run.finish:
-        lines.append((f"{plural(rest, 'cell')} not launched yet: a larger budget goes on here",))
+        odds = f" ({words})" if (words := forecast_words(run)) else ""
+        lines.append(
+            (f"{plural(rest, 'cell')} not launched yet: a larger budget goes on here{odds}",)
+        )
     return lines
+
+
+def _help(item: Help) -> Line:
+    why = prose(item.why)
+    return (*why, " (", Link("known issue", item.url), ")") if item.url else why
 
 
 def _remedy(run: RunView, remedy: Remedy) -> Line:
@@ -290,5 +306,8 @@ def _state(run: RunView) -> list[Line]:
         lines.append(
             prose("The sweep is not at its end; the same `sglsweep sweep` command goes on.")
         )
+    words = forecast_words(run)
+    if words and not run.finish:
+        lines.append((f"Forecast: {words}.",))
     lines += [prose(note) for note in run.notes]
     return lines

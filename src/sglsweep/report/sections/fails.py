@@ -150,6 +150,7 @@ def _killed(group: Group) -> Line:
 def _silent(outcome: Outcome) -> Line:
     diagnosis = outcome.diagnosis
     cause = f" ({diagnosis.cause})" if diagnosis.cause not in {None, diagnosis.verdict} else ""
-    why = prose(outcome.end.detail or diagnosis.next_step, limit=300)
+    said = diagnosis.next_step if outcome.is_due_alone else outcome.end.detail
+    why = prose(said or diagnosis.next_step, limit=300)
     head = f"{outcome.attempt.number} {diagnosis.verdict.value}{cause} in {diagnosis.phase.value}"
     return (f"{head}: ", *why) if why else (head,)
