@@ -416,10 +416,10 @@ class Outcome:
         return self.diagnosis.verdict
 
     @property
-    def lacked_shared_memory(self) -> bool:
-        """It had too little memory while others of its run had some of it: no evidence."""
-        return self.diagnosis.cause == MEMORY_SHARED
+    def is_due_alone(self) -> bool:
+        """It lacked what others of its run had: no evidence, to be launched again alone."""
+        return self.diagnosis.cause == BESIDE_OTHERS
 
 
-MEMORY_SHARED = "memory-shared"
-"""Cause of an attempt that lacked memory while others of the run held some of it."""
+BESIDE_OTHERS = "beside-others"
+"""Cause of an attempt that lacked memory, a port, or a card that others of its run had."""

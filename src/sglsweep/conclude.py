@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from sglsweep.attempt import (
-    MEMORY_SHARED,
+    BESIDE_OTHERS,
     WITHOUT_TOKENS,
     Diagnosis,
     End,
@@ -112,27 +112,36 @@ def _by_the_port(diagnosis: Diagnosis, end: End) -> Diagnosis:
     return replace(diagnosis, next_step=_sentence(told, diagnosis.next_step))
 
 
-_OF_THE_HOST = {"oom-host", "killed-host-oom"}
+_OF_THE_HOST = {
+    "oom-host": "the host's memory",
+    "killed-host-oom": "the host's memory",
+    "shared-memory-too-small": "the host's shared memory",
+    "process-limit": "processes of the same user",
+    "port-in-use": "ports of the same host",
+}
+_OF_THE_CARD = {
+    "unbalanced-gpu-memory": "memory of the same GPU",
+    "gpu-not-available": "the same GPU",
+    "gpu-hardware-fault": "the same GPU",
+    "gpu-device-lost": "the same GPU",
+    "cuda-unknown-error": "the same GPU",
+    "xid": "the same GPU",
+}
 
 
 def _by_neighbours(diagnosis: Diagnosis, end: End, proof: Proof | None) -> Diagnosis:
-    """Take back a verdict about memory that attempts beside this one may have caused.
+    """Take back a verdict that attempts beside this one may have caused.
 
     It is no evidence about the cell: it has to be launched again, alone.
     """
-    is_of_host = diagnosis.cause in _OF_THE_HOST
-    others = end.beside if is_of_host else end.sharing
-    failed = proof.first_failure if proof is not None else None
-    # A KV pool that holds less than is needed is as small as the neighbours made it.
-    is_too_small = failed is not None and failed.name == "need" and diagnosis.line is None
-    if not others or not (is_of_host or is_too_small or diagnosis.verdict is Verdict.OOM):
+    what, others = _had_by_others(diagnosis, end, proof)
+    if not others:
         return diagnosis
     said = ", ".join(map(str, others))
-    what = "the host's memory" if is_of_host else "memory of the same GPU"
     return replace(
         diagnosis,
         verdict=Verdict.INTERRUPTED,
-        cause=MEMORY_SHARED,
+        cause=BESIDE_OTHERS,
         blames=(),
         remedy={},
         next_step=f"{diagnosis.cause or diagnosis.verdict} beside attempt"
@@ -140,6 +149,23 @@ def _by_neighbours(diagnosis: Diagnosis, end: End, proof: Proof | None) -> Diagn
         "The sweep launches it again alone.",
         confidence="high",
     )
+
+
+def _had_by_others(
+    diagnosis: Diagnosis, end: End, proof: Proof | None
+) -> tuple[str, tuple[int, ...]]:
+    """Return what this attempt lacked and others of the run had, and which; none, no others."""
+    cause = diagnosis.cause or ""
+    if cause in _OF_THE_HOST:
+        return _OF_THE_HOST[cause], end.beside
+    if cause in _OF_THE_CARD:
+        return _OF_THE_CARD[cause], end.sharing
+    failed = proof.first_failure if proof is not None else None
+    # A KV pool that holds less than is needed is as small as the neighbours made it.
+    is_too_small = failed is not None and failed.name == "need" and diagnosis.line is None
+    if is_too_small or diagnosis.verdict is Verdict.OOM:
+        return "memory of the same GPU", end.sharing
+    return "", ()
 
 
 def _verdict(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 FRACTION = "mem-fraction-static"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
+_PORTS = ("enable-dp-attention", "nccl-port", "dist-init-addr")
+"""Flags that give a launch ports beside its own; DP attention has those after it."""
 _ROOM = 0.9
 """Share of a card that neighbours may ask for together by their fractions."""
 
@@ -149,8 +151,8 @@ def alone_because(wanted: Wanted, place: Place, slots: Slots) -> str:
         return "it repeats an attempt"
     if place.gpus and gpus_needed(flags) > len(place.gpus):
         return f"it needs {gpus_needed(flags)} GPUs, a slot has {len(place.gpus)}"
-    if canonical("enable-dp-attention") in flags:
-        return "DP attention takes the ports after its own, which are those of other slots"
+    if any(canonical(name) in flags for name in _PORTS):
+        return "it takes ports that attempts beside it take as well (DP attention, nccl-port)"
     if place.shares_memory and wanted.is_measured:
         return "its speed is measured, and slots share the same card"
     return _memory_words(wanted.cell, flags, slots) if place.shares_memory else ""

@@ -157,7 +157,7 @@ def test_out_of_memory_beside_a_neighbour_on_the_card_is_asked_again_alone(tmp_p
     assert done.returncode == 0, done.stderr
     assert folder.verdicts() == VERDICTS
     records = folder.records().values()
-    beside = [r for r in records if r["diagnosis"]["cause"] == "memory-shared"]
+    beside = [r for r in records if r["diagnosis"]["cause"] == "beside-others"]
     assert [r["diagnosis"]["verdict"] for r in beside] == ["interrupted"]
     assert "The sweep launches it again alone" in beside[0]["diagnosis"]["next_step"]
     again = [r for r in records if r["attempt"]["relaunch_of"] is not None]

@@ -25,7 +25,7 @@ from sglsweep.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from sglsweep.attempt import Attempt, End, Outcome
+    from sglsweep.attempt import Attempt, Outcome
     from sglsweep.matrix import Value
     from sglsweep.plan.effective import EffectiveCells
     from sglsweep.plan.forecast import Forecast
@@ -76,7 +76,7 @@ class Question:
         nan_check: the settings that make an attempt's SGLang say where a NaN comes from; empty
             where it has none. None: nobody wants suspicions confirmed.
         beforehand: for the forecast; the strategy has its own.
-        remedies: what the catalogue knows against a cause may be launched beside the matrix.
+        remedy: whether a failed cell with its remedy may be launched; None: no remedy is.
         effective: the same cells by what SGLang makes of them: a strategy sees those. None: it
             sees what was asked for.
     """
@@ -94,7 +94,7 @@ class Question:
     nan_check: Callable[[Outcome], Mapping[str, Value]] | None = None
     effective: EffectiveCells | None = None
     beforehand: Beforehand = field(default_factory=Beforehand)
-    remedies: bool = False
+    remedy: Callable[[Outcome, Cell], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,20 +221,26 @@ def _is_nearly_spent(question: Question) -> bool:
 
 
 def _alone_step(question: Question) -> Launch | None:
-    """Again, alone: an attempt that lacked memory while its neighbours had some of it."""
+    """Again, alone: an attempt that lacked what its neighbours had at the same time."""
     running = {a.cell.key for a in question.running}
     last = {o.attempt.cell.key: o for o in question.outcomes}
     for outcome in last.values():
-        if not outcome.lacked_shared_memory or outcome.attempt.cell.key in running:
+        if not outcome.is_due_alone or outcome.attempt.cell.key in running:
             continue
-        number, others = outcome.attempt.number, _numbers(outcome.end)
-        why = f"attempt {number} again, alone: it lacked memory beside {others}"
+        number, others = outcome.attempt.number, _numbers(outcome.end.beside)
+        why = f"attempt {number} again, alone: beside {others} it is no evidence"
         return Launch(outcome.attempt.cell, why, relaunch_of=number)
     return None
 
 
-def _numbers(end: End) -> str:
-    return f"attempt{'s' if len(end.beside) > 1 else ''} {', '.join(map(str, end.beside))}"
+def _numbers(found: Sequence[int]) -> str:
+    return f"attempt{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}"
+
+
+def _not_waited_for(question: Question) -> str:
+    if not question.running:
+        return ""
+    return f" (not waiting for {_numbers([a.number for a in question.running])})"
 
 
 def _just_over(question: Question) -> list[Outcome]:
@@ -256,7 +262,7 @@ def _nan_step_after(question: Question, last: Outcome) -> Launch | None:
     if question.nan_check is None or not _looks_like_nan(last):
         return None
     changes = question.nan_check(last)
-    alone = {o.attempt.number for o in question.outcomes if o.lacked_shared_memory}
+    alone = {o.attempt.number for o in question.outcomes if o.is_due_alone}
     if not changes or last.attempt.relaunch_of not in {None, *alone}:
         return None
     cell = last.attempt.cell.with_values(dict(changes))
@@ -353,7 +359,7 @@ def _by_strategy(question: Question, view: _View, goals: Sequence[str]) -> Decis
 
 def _or_remedy(question: Question, view: _View, step: Launch | Finish) -> Launch | Finish:
     """Return a remedy outside the matrix instead, where it is likelier to serve than the step."""
-    if not question.remedies or _serving(question):
+    if question.remedy is None or _serving(question):
         return step
     given = Remedies(
         cells=view.cells,
@@ -363,6 +369,7 @@ def _or_remedy(question: Question, view: _View, step: Launch | Finish) -> Launch
         running=question.running,
         seen=lambda cell: view.seen.of(base_of(cell, question.auto)),
         source=question.beforehand.source,
+        may_launch=question.remedy,
     )
     hardly = step.chance if isinstance(step, Launch) and step.chance is not None else 0.0
     return next_remedy(given, better_than=hardly) or step
@@ -405,7 +412,8 @@ def _ask(
             continue
         twin = by_key.get(question.launch_key(start))
         if twin is None or base_of(asked, question.auto).key in tried:
-            return replace(step, cell=start, why=seen.told(step.why, asked))
+            why = seen.told(step.why, asked) + _not_waited_for(question)
+            return replace(step, cell=start, why=why)
         # Another spelling of a launch that was made: its outcome speaks for this cell too.
         equal[asked.key] = twin.attempt.number
         known = _as_evidence(twin, axes, question.auto, seen)
