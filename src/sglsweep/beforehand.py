@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglsweep.catalogue.incompatible import Advice, Basis
+from sglsweep.expand.scope import EFFECTIVE, Scope, agrees
 from sglsweep.plan.hints import Hint
 from sglsweep.plan.prior import Circumstances, Taken, arch_of, architecture_of, take
 from sglsweep.priors import launched_flags
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sglsweep.catalogue import Catalogue
     from sglsweep.catalogue.incompatible import Incompatible
     from sglsweep.flags import Command
+    from sglsweep.matrix import Cell, Value
     from sglsweep.prepare import Ground
 
 HOLDS = {Basis.REPRODUCED: 0.9, Basis.SOURCE: 0.85, Basis.REPORTS: 0.65}
@@ -88,3 +90,24 @@ def source_of(catalogue: Catalogue, outcome: Outcome) -> str:
     named = {issue.url for issue in diagnosis.known_issues}
     urls = [r.issue.url for r in catalogue.issues if r.remedy and r.issue.url in named]
     return urls[0] if urls else "the catalogue"
+
+
+def may_remedy(ground: Ground, outcome: Outcome, cell: Cell) -> bool:
+    """True if a failed cell with its remedy can be launched.
+
+    That is if its build knows the flags and no `exclude` speaks of such a cell.
+    """
+    table = ground.tables.get(outcome.attempt.build)
+    names = [name for name in outcome.diagnosis.remedy if not name.startswith("env.")]
+    if table is not None and not all(table.find(name) for name in names):
+        return False
+    scope = Scope(ground.sweep, ground.tables)
+
+    def meets(key: str, wanted: tuple[Value, ...]) -> bool:
+        name = key.removeprefix(EFFECTIVE)
+        return agrees(cell.get(name) if name in cell.values else scope.constant(name), wanted)
+
+    return not any(
+        all(meets(key, wanted) for key, wanted in exclude.when.items())
+        for exclude in ground.sweep.excludes
+    )

@@ -113,6 +113,15 @@ def test_too_low_steps_up_to_where_the_wanted_context_fits() -> None:
     assert 60_000 <= (memory.tokens_at(step) or 0) < 70_000
 
 
+def test_a_pool_below_what_is_needed_steps_up_to_where_it_fits() -> None:
+    small = oom(0.85, "kv-pool-below-need", **NUMBERS, kv_gb=5.9, kv_tokens=49_000)
+    step = next_fraction([small], tokens=80_000)
+    memory = memory_of(small)
+    assert step is not None
+    assert memory is not None
+    assert 80_000 <= (memory.tokens_at(step) or 0) < 90_000
+
+
 def test_a_second_failure_the_other_way_is_bracketed() -> None:
     outcomes = [oom(0.95, "oom-graph-capture"), oom(0.80, "oom-kv-pool")]
     step = next_fraction(outcomes)

@@ -39,6 +39,8 @@ FINEST = 0.005
 """Fractions closer than this are not worth an attempt of their own."""
 
 NO_POOL = "oom-kv-pool"
+BELOW_NEED = "kv-pool-below-need"
+"""It served, but its pool holds less than the sweep needs."""
 TOO_HIGH = frozenset({"oom-graph-capture", "oom-runtime"})
 _EVEN_GB = 0.05
 """Ranks that differ by less are even: SGLang prints hundredths."""
@@ -202,6 +204,8 @@ def side_of(outcome: Outcome) -> Side | None:
     cause = outcome.diagnosis.cause
     if cause in TOO_HIGH:
         return Side.TOO_HIGH
+    if cause == BELOW_NEED:
+        return Side.TOO_LOW
     if cause != NO_POOL:
         return None
     memory = memory_of(outcome)

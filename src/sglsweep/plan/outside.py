@@ -234,6 +234,7 @@ class Remedies:
         cells: the matrix as the strategy sees it; `requested` as it is launched.
         history: the attempts as the strategy sees them.
         seen: a requested cell as the strategy sees it.
+        may_launch: False for flags that the build does not know, and for what is excluded.
     """
 
     cells: Cells
@@ -243,6 +244,7 @@ class Remedies:
     running: Sequence[Attempt]
     seen: Callable[[Cell], Cell]
     source: Callable[[Outcome], str]
+    may_launch: Callable[[Outcome, Cell], bool]
 
 
 def next_remedy(given: Remedies, *, better_than: float) -> Launch | None:
@@ -258,6 +260,7 @@ def next_remedy(given: Remedies, *, better_than: float) -> Launch | None:
         and cell.key not in begun
         and _is_outside(given.requested, outcome)
         and not _is_tried(outcome, given.outcomes)
+        and given.may_launch(outcome, cell)
     ]
     if not open_ones or not known:
         return None
