@@ -47,11 +47,14 @@ def at(number: int, clock: str, gpus: tuple[int, ...] | None = None) -> Attempt:
     return replace(attempt(number), started_at=f"2026-02-10T{clock}Z", gpus=gpus)
 
 
-def over(of: Attempt, clock: str, seconds: float = 60.0, **end: tuple[int, ...]) -> Outcome:
+def over(of: Attempt, clock: str, seconds: float = 60.0, beside: tuple[int, ...] = ()) -> Outcome:
     made = outcome(of)
     timings = Timings(total_s=seconds)
     return replace(
-        made, ended_at=f"2026-02-10T{clock}Z", timings=timings, end=replace(made.end, **end)
+        made,
+        ended_at=f"2026-02-10T{clock}Z",
+        timings=timings,
+        end=replace(made.end, beside=beside),
     )
 
 
