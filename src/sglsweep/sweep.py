@@ -160,7 +160,7 @@ def next_step(
         nan_check=(lambda o: _nan_check(ground, o)) if sweep.probe.confirm_nan else None,
         effective=ground.settled.effective if ground.settled else None,
         beforehand=_beforehand(sweeping),
-        remedies=sweep.remedies,
+        remedy=(lambda o, c: beforehand.may_remedy(ground, o, c)) if sweep.remedies else None,
     )
     return decide(question if is_budgeted else replace(question, budget=Budget()))
 
