@@ -104,6 +104,13 @@ def test_a_spent_budget_ends_the_run() -> None:
     assert decide(asked).step == Finish("the budget of 2 hours is spent")
 
 
+def test_what_was_reached_is_said_when_the_budget_ends() -> None:
+    asked = replace(question([outcome(1, {}, Verdict.SERVING)]), budget=Budget(attempts=1))
+    assert decide(asked).step == Finish("attempt 1 serves")
+    step = decide(replace(asked, goals=("first-serving", "map"))).step
+    assert step == Finish("attempt 1 serves; the budget of 1 attempts is spent")
+
+
 def test_a_cell_that_spells_a_launched_one_differently_is_not_launched() -> None:
     included = outcome(1, {"tp": None}, Verdict.OOM)
     decision = decide(question([included]))

@@ -136,7 +136,7 @@ def decide(question: Question) -> Decision:
 def _step(question: Question, view: _View) -> Decision:
     over = _budget_spent(question)
     if over:
-        return Decision(step=Finish(over), equal={})
+        return Decision(step=Finish(_reached(question, over)), equal={})
     first = (
         _last_heat(question)
         or _alone_step(question)
@@ -320,6 +320,18 @@ def _memory_step_after(question: Question, last: Outcome) -> Launch | None:
         f"{last.attempt.cell.get(FRACTION)} -> {value} by the memory figures of its log"
     )
     return Launch(base.with_values({FRACTION: value}), why)
+
+
+def _reached(question: Question, over: str) -> str:
+    """Say what was reached when the budget ended."""
+    serving = _serving(question)
+    if not serving:
+        return over
+    if set(question.goals) == {Goal.FIRST_SERVING}:
+        return f"attempt {serving[0]} serves"
+    heat = next_heat(question.outcomes) if Goal.FASTEST in question.goals else None
+    known = heat.why if isinstance(heat, Finish) else f"attempt {serving[0]} serves"
+    return f"{known}; {over}"
 
 
 def _serving(question: Question) -> list[int]:
