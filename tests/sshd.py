@@ -72,6 +72,16 @@ class Sshd:
         }
         return SshTarget(**{**fields, **changes})  # type: ignore[arg-type] # a test's own words
 
+    def hosts_yaml(self, path: Path, *, name: str = "gpu-01", port: int | None = None) -> str:
+        """Return a hosts.yaml that names this server, known to the home folder in `path`."""
+        target, port = self.target(), port or self.port
+        known = path / "home" / ".ssh"
+        known.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lines = self.known_hosts.read_text()
+        (known / "known_hosts").write_text(lines.replace(f":{self.port}", f":{port}"))
+        ssh = f"{{host: 127.0.0.1, port: {port}, user: {target.user}, key: {target.key}}}"
+        return f"{name}: {{ssh: {ssh}, workdir: {path}/work}}\n"
+
     def log(self) -> str:
         return (self.folder / "sshd.log").read_text("utf-8", "replace")
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from resolve.real_python import real_python
 from standin_sglang import PROGRAM, SM120
 
 GPT2 = {
@@ -48,19 +47,11 @@ GLM = {
 }
 
 
-def _python() -> Path:
-    named = os.environ.get("SGLSWEEP_SGLANG_PYTHON")
-    python = Path(named) if named else Path(__file__).parents[2] / ".sglang-cpu/bin/python"
-    if not python.exists():
-        pytest.skip(f"no SGLang: set SGLSWEEP_SGLANG_PYTHON, or install one at {python}")
-    return python
-
-
 def _asked(cells: list[str], model: dict[str, Any], gpu: dict[str, Any] | None) -> list[Any]:
     jobs = [{"argv": ["--model-path", "tiny/model", *words.split()]} for words in cells]
     request = {"cells": jobs, "gpu": gpu, "configs": {"tiny/model": model}}
     done = subprocess.run(
-        [str(_python()), str(PROGRAM), "cells"],
+        [str(real_python()), str(PROGRAM), "cells"],
         input=json.dumps(request).encode(),
         stdout=subprocess.PIPE,
         stderr=sys.stderr,

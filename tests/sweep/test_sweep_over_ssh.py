@@ -20,17 +20,10 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
         yield server
 
 
-def over_ssh(path: Path, sshd: Sshd, *, port: int) -> Folder:
+def over_ssh(path: Path, sshd: Sshd, *, port: int, slots: int = 1) -> Folder:
     """Write a small sweep whose host is the test's own server, reached at `port`."""
-    target = sshd.target()
-    ssh = f"{{host: 127.0.0.1, port: {port}, user: {target.user}, key: {target.key}}}"
-    hosts = f"gpu-01: {{ssh: {ssh}, workdir: {path}/work}}\n"
-    folder = small_sweep(path, host="gpu-01", hosts=hosts)
-    known = path / "home" / ".ssh"
-    known.mkdir(mode=0o700)
-    lines = target.known_hosts[0].read_text() if target.known_hosts else ""
-    (known / "known_hosts").write_text(lines.replace(f":{sshd.port}", f":{port}"))
-    return folder
+    hosts = sshd.hosts_yaml(path, port=port)
+    return small_sweep(path, host="gpu-01", hosts=hosts)
 
 
 def test_the_same_sweep_over_ssh_comes_to_the_same_verdicts(tmp_path: Path, sshd: Sshd) -> None:
@@ -41,10 +34,22 @@ def test_the_same_sweep_over_ssh_comes_to_the_same_verdicts(tmp_path: Path, sshd
     wait_until_gone(folder)
 
 
-def test_a_link_that_is_cut_and_comes_back_changes_no_verdict(tmp_path: Path, sshd: Sshd) -> None:
+def test_attempts_side_by_side_share_one_link(tmp_path: Path, sshd: Sshd) -> None:
+    folder = over_ssh(tmp_path, sshd, port=sshd.port, slots=4)
+    done = folder.call(*folder.sweep_words())
+    assert done.returncode == 0, done.stderr
+    assert folder.verdicts() == VERDICTS
+    assert {r["attempt"]["slot"] for r in folder.records().values()} == {0, 1, 2, 3}
+    wait_until_gone(folder)
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_a_link_that_is_cut_and_comes_back_changes_no_verdict(
+    tmp_path: Path, sshd: Sshd, slots: int
+) -> None:
     gate = Gate(sshd.port)
     try:
-        folder = over_ssh(tmp_path, sshd, port=gate.port)
+        folder = over_ssh(tmp_path, sshd, port=gate.port, slots=slots)
         process = folder.begin()
         folder.wait_for("attempt 1 started", process=process)
         # In the middle of whatever it does, again and again while it sweeps.
