@@ -130,6 +130,16 @@ def test_one_attempt_by_hand_and_its_relaunch(tmp_path: Path) -> None:
     assert folder.records()[2]["attempt"]["relaunch_of"] == 1
 
 
+def test_an_attempt_with_a_model_that_the_file_does_not_name_is_refused(tmp_path: Path) -> None:
+    folder = small_sweep(tmp_path)
+    sweep = str(tmp_path / "sweep.yaml")
+    done = folder.call("attempt", sweep, "--set", "model=other/one", "--out", str(folder.run))
+    assert done.returncode == 2
+    assert "does not name 'other/one'" in done.stderr
+    assert "It names made/up" in done.stderr
+    assert folder.records() == {}
+
+
 def test_retriage_of_an_unchanged_catalogue_changes_nothing(tmp_path: Path) -> None:
     folder = small_sweep(tmp_path)
     assert folder.call(*folder.sweep_words()).returncode == 0

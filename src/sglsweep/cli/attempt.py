@@ -145,8 +145,16 @@ def _find_cell(sweeping: Sweeping, key: str) -> Cell:
 
 def _check(sweeping: Sweeping, cell: Cell, changes: Mapping[str, Value]) -> None:
     """Refuse a flag or a value that the build does not know, before anything is launched."""
-    build = sweeping.ground.sweep.build_of(cell).name
-    table = sweeping.ground.tables.get(build)
+    sweep = sweeping.ground.sweep
+    for axis, known in (("model", sweep.models), ("build", sweep.builds)):
+        wanted = changes.get(axis)
+        if wanted is not None and str(wanted) not in known:
+            raise ConfigError(
+                f"--set {axis}: {sweep.source} does not name '{wanted}'",
+                next_step=f"It names {', '.join(known)}; name another on its `{axis}` axis, or "
+                "in a cell under `include`.",
+            )
+    table = sweeping.ground.tables.get(sweep.build_of(cell).name)
     if table is None:
         return
     for name, value in changes.items():
