@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,8 @@ from sglsweep.matrix import Cell
 from sglsweep.plan.equal_cells import Candidate, merge
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sglsweep.matrix import Value
     from sglsweep.plan.equal_cells import Merged
 
@@ -77,6 +80,50 @@ def test_the_same_flag_is_not_inert_with_another_attention_backend() -> None:
 def test_with_a_bf16_cache_not_even_the_layout_differs() -> None:
     cells = [_nsa(None, "flashmla_kv", kv="bfloat16"), _nsa("trtllm", "trtllm", kv="bfloat16")]
     assert [item.rule for item in merge(cells)] == ["dsa-backends-no-layout-in-bf16"]
+
+
+def test_with_any_attention_backend_but_its_own_a_dsa_model_has_the_layout_alone() -> None:
+    cells = [
+        _nsa(None, "flashmla_kv", "trtllm_mla"),
+        _nsa("tilelang", "tilelang", "trtllm_mla"),
+        _nsa("trtllm", "trtllm", "trtllm_mla"),
+    ]
+    assert [item.rule for item in merge(cells)] == ["dsa-backends-layout-only-other-attention"]
+
+
+def test_a_draft_with_sparse_attention_takes_its_kernel_from_the_same_flag() -> None:
+    def with_draft(decode: str, draft: str | None) -> Candidate:
+        cell = _nsa(decode, decode)
+        effective = {**cell.effective, "speculative_draft_attention_backend": draft}
+        return replace(cell, effective=effective)
+
+    assert merge([with_draft("flashmla_kv", "nsa"), with_draft("tilelang", "nsa")]) == ()
+    assert len(merge([with_draft("flashmla_kv", None), with_draft("tilelang", None)])) == 1
+
+
+def _gemm(
+    backend: str, *, env: Sequence[str] = (), quantization: str = "modelopt_fp4"
+) -> Candidate:
+    return Candidate(
+        cell=Cell({"fp8-gemm-backend": backend}),
+        setting="main",
+        effective={"fp8_gemm_runner_backend": backend, "quantization": quantization},
+        rules=inert.rules_for(version="0.5.9", model=GLM, env=env),
+    )
+
+
+def test_an_nvfp4_checkpoint_has_no_use_for_an_fp8_gemm() -> None:
+    (item,) = merge([_gemm("auto"), _gemm("cutlass")])
+    assert item.rule == "fp8-gemm-without-fp8-layers"
+    assert "nothing to choose" in item.because
+
+
+def test_an_fp8_checkpoint_has_and_so_has_nvfp4_with_fp8_in_its_attention() -> None:
+    env = ["SGLANG_NVFP4_CKPT_FP8_GEMM_IN_ATTN"]
+    assert merge([_gemm("auto", env=env), _gemm("cutlass", env=env)]) == ()
+    assert merge([_gemm("auto", quantization="fp8"), _gemm("cutlass", quantization="fp8")]) == ()
+    # 0.5.17 tunes FlashInfer's kernels at start for this one.
+    assert merge([_gemm("auto"), _gemm("flashinfer_cutlass")]) == ()
 
 
 @pytest.mark.parametrize(("version", "model"), [("", GLM), ("0.5.9", ""), ("0.5.4", GLM)])

@@ -14,7 +14,7 @@ from sglsweep.flags import canonical
 from sglsweep.matrix import NO_EFFECT, Value, spell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 ALL_OTHERS = "any other"
 """What stands for every value that makes no difference, where some value does."""
@@ -28,6 +28,7 @@ class Inert:
         flags: canonical names.
         when: canonical name of a flag -> effective values, any of them.
         distinct: values that still differ, from each other and from all others.
+        unless_env: variables of a launch with which the rule says nothing.
         reason: a clause for the findings.
     """
 
@@ -36,6 +37,7 @@ class Inert:
     flags: tuple[str, ...]
     when: Mapping[str, tuple[Value, ...]]
     distinct: tuple[Value, ...]
+    unless_env: tuple[str, ...]
     basis: Basis
     reason: str
     source: str
@@ -62,11 +64,16 @@ def load() -> tuple[Inert, ...]:
     return tuple(_inert(entry) for entry in document["inert"])
 
 
-def rules_for(*, version: str, model: str) -> tuple[Inert, ...]:
-    """Return the rules of one SGLang and model class; none where either is not known."""
+def rules_for(*, version: str, model: str, env: Collection[str] = ()) -> tuple[Inert, ...]:
+    """Return the rules of one SGLang, model class and environment; none where one is not known."""
     if not version or not model:
         return ()
-    return tuple(rule for rule in load() if rule.scope.fits(version=version, arch="", model=model))
+    return tuple(
+        rule
+        for rule in load()
+        if rule.scope.fits(version=version, arch="", model=model)
+        and not set(rule.unless_env) & set(env)
+    )
 
 
 def _inert(entry: Mapping[str, Any]) -> Inert:
@@ -78,6 +85,7 @@ def _inert(entry: Mapping[str, Any]) -> Inert:
         flags=tuple(dict.fromkeys(canonical(name) for name in entry["flags"])),
         when={canonical(name): _values(value) for name, value in entry["when"].items()},
         distinct=tuple(entry["distinct"]),
+        unless_env=tuple(entry.get("unless_env") or ()),
         basis=Basis(entry["basis"]),
         reason=entry["reason"],
         source=entry["source"],

@@ -306,7 +306,9 @@ def _candidates(
             setting=asked.setting(cell),
             effective=asked.answers[cell.key].effective,
             rules=inert.rules_for(
-                version=_facts(asked, cell).version, model=_architecture(asked, cell)
+                version=_facts(asked, cell).version,
+                model=_architecture(asked, cell),
+                env=asked.env(cell),
             ),
             is_fixed=cell.key in fixed,
         )
