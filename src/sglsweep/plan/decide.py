@@ -159,6 +159,7 @@ def evidence_of(outcome: Outcome, axes: Sequence[str]) -> Evidence:
         phase=outcome.diagnosis.phase,
         cause=outcome.diagnosis.cause,
         blames=tuple(blamed),
+        ready_s=outcome.timings.ready_s,
     )
 
 

@@ -22,6 +22,7 @@ class Evidence:
         blames: names of axes that the cause's signature implicates.
         weight: how far it can be relied on here; below 1 for an attempt of an earlier run, which
             never clears or rules out anything alone. Its number is below 0.
+        ready_s: seconds until it was ready; None = it never was.
         source: for an attempt of an earlier run, what to call it ("run k2, attempt 3").
     """
 
@@ -33,6 +34,7 @@ class Evidence:
     blames: tuple[str, ...] = ()
     weight: float = 1.0
     source: str = ""
+    ready_s: float | None = None
 
     @property
     def is_own(self) -> bool:
