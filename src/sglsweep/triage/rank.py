@@ -22,7 +22,7 @@ def rank_of(reading: Reading, event: Event) -> str | None:
     ):
         number = int(match[1] or match[2])
     if number is None:
-        return _rank_of_others(reading, event)
+        return _rank_of_nccl(reading, event) or _rank_of_others(reading, event)
     return f"TP{number}" if _only_tp(reading) else None
 
 
@@ -35,6 +35,20 @@ def _only_tp(reading: Reading) -> bool:
     if isinstance(sizes["tp_size"], int):
         return sizes["tp_size"] > 1
     return any(r != "TP0" for r in reading.ranks) or any(n > 0 for n in reading.torch_ranks)
+
+
+def _rank_of_nccl(reading: Reading, event: Event) -> str | None:
+    """NCCL's warning names no rank: the one that then reports NCCL's error had it.
+
+    Ranks that wait for it lose their connection later, with words of their own.
+    """
+    if "NCCL WARN" not in event.piece.text or event.signature is None:
+        return None
+    later = [e for e in reading.events if e.rank and e.piece.line > event.piece.line]
+    for other in sorted(later, key=lambda e: e.piece.line):
+        if other.signature is not None and other.signature.role is Role.CAUSE:
+            return other.rank if other.signature.verdict is event.signature.verdict else None
+    return None
 
 
 def _rank_of_others(reading: Reading, event: Event) -> str | None:
