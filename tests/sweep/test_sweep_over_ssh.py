@@ -22,7 +22,7 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 def over_ssh(path: Path, sshd: Sshd, *, port: int, slots: int = 1) -> Folder:
     """Write a small sweep whose host is the test's own server, reached at `port`."""
-    hosts = sshd.hosts_yaml(path, port=port)
+    hosts = sshd.hosts_yaml(path, port=port).rstrip().removesuffix("}") + f", slots: {slots}}}\n"
     return small_sweep(path, host="gpu-01", hosts=hosts)
 
 
