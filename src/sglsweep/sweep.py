@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sglsweep import beforehand, report
 from sglsweep.attempt import Attempt
 from sglsweep.catalogue import limits as phase_limits
+from sglsweep.catalogue import startup
 from sglsweep.clock import stamp
 from sglsweep.conclude import nan_check
 from sglsweep.drive import finish_stopping, run_attempt, take_over
@@ -54,9 +55,10 @@ if TYPE_CHECKING:
     from sglsweep.journal import Journal
     from sglsweep.matrix import Cell, Value
     from sglsweep.plan.effective import EffectiveCells
+    from sglsweep.plan.hints import Hint
     from sglsweep.plan.prior import Taken
+    from sglsweep.plan.strategy import Evidence, Strategy
     from sglsweep.plan.strategy import Launch as LaunchStep
-    from sglsweep.plan.strategy import Strategy
     from sglsweep.prepare import Ground
     from sglsweep.slots import Place
 
@@ -69,10 +71,12 @@ class Settings:
 
     Attributes:
         slots: attempts at once; None = what the host's entry in hosts.yaml says.
+        order: flags whose values strategy pairwise combines first.
     """
 
     strategy: str = strategies.DEFAULT
     seed: int = 0
+    order: int = 2
     slots: int | None = None
 
 
@@ -393,42 +397,52 @@ def traffic_of(sweep: Sweep) -> Traffic | None:
 
 
 def _strategy(sweeping: Sweeping, goal: str) -> Strategy:
-    settings, sweep = sweeping.settings, sweeping.ground.sweep
-    seen, known = _effective(sweeping.ground), _beforehand(sweeping)
-    claims = [on_effective(Claim(h.id, h.when), seen) for h in sweep.hypotheses if h.when]
+    return strategy_for(sweeping.ground, sweeping.settings, goal)
+
+
+def strategy_for(ground: Ground, settings: Settings, goal: str) -> Strategy:
+    """Return what chooses the next cell for a goal, with all that is known beforehand."""
+    seen, (priors, hints) = effective_cells(ground), _known(ground)
+    claims = [on_effective(Claim(h.id, h.when), seen) for h in ground.sweep.hypotheses if h.when]
     return strategies.make(
         settings.strategy,
         seed=settings.seed,
         goal=goal,
-        priors=known.priors,
+        priors=priors,
         claims=[claim for claim in claims if claim is not None],
-        hints=known.hints,
+        hints=hints,
+        start_ups=startup.load(),
+        order=settings.order,
     )
 
 
 def _beforehand(sweeping: Sweeping) -> Beforehand:
     """Return what is known without an attempt of this run, of cells as a strategy sees them."""
-    seen = _effective(sweeping.ground)
-    earlier = [entry for taken in earlier_runs(sweeping) for entry in taken.evidence]
+    priors, hints = _known(sweeping.ground)
     return Beforehand(
-        priors=[replace(entry, cell=seen.of(entry.cell)) for entry in earlier],
-        hints=[
-            replace(hint, cells=seen.keys_of(hint.cells))
-            for hint in beforehand.hints(sweeping.ground)
-        ],
+        priors=priors,
+        hints=hints,
         source=lambda outcome: beforehand.source_of(sweeping.catalogue, outcome),
     )
 
 
-def _effective(ground: Ground) -> EffectiveCells:
+def _known(ground: Ground) -> tuple[list[Evidence], list[Hint]]:
+    seen = effective_cells(ground)
+    earlier = [entry for taken in earlier_runs(ground) for entry in taken.evidence]
+    return (
+        [replace(entry, cell=seen.of(entry.cell)) for entry in earlier],
+        [replace(hint, cells=seen.keys_of(hint.cells)) for hint in beforehand.hints(ground)],
+    )
+
+
+def effective_cells(ground: Ground) -> EffectiveCells:
     """Return the cells by what SGLang makes of them; as requested where it was not asked."""
     settled = ground.settled
     return settled.effective if settled is not None else as_requested(ground.expanded.cells)
 
 
-def earlier_runs(sweeping: Sweeping) -> tuple[Taken, ...]:
+def earlier_runs(ground: Ground) -> tuple[Taken, ...]:
     """Return what the runs named under `prior` say about this sweep's cells."""
-    ground = sweeping.ground
     cells = (*ground.expanded.cells[:1], *ground.expanded.includes[:1])
     if not ground.earlier or not cells:
         return ()
@@ -477,7 +491,7 @@ def record_decision(sweeping: Sweeping, decision: Decision) -> None:
             "keep": sweep.budget.keep,
         },
         need={"context": sweep.need.context, "concurrent": sweep.need.concurrent},
-        priors=[_prior(taken) for taken in earlier_runs(sweeping)],
+        priors=[_prior(taken) for taken in earlier_runs(sweeping.ground)],
         hypotheses=[
             {"id": h.id, "says": h.says, "predicts": {**_single(h.when), **_single(h.outcome)}}
             for h in sweep.hypotheses
@@ -551,7 +565,7 @@ def _prior(taken: Taken) -> dict[str, object]:
 
 
 def _prior_notes(sweeping: Sweeping) -> list[str]:
-    return [f"{taken.run.where}: {taken.why}" for taken in earlier_runs(sweeping)]
+    return [f"{taken.run.where}: {taken.why}" for taken in earlier_runs(sweeping.ground)]
 
 
 def _resolution_notes(sweeping: Sweeping) -> list[str]:

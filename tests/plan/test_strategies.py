@@ -10,7 +10,9 @@ from plan.history import AXES, cell, failed, lost, product_of, served
 from sglsweep.errors import ConfigError
 from sglsweep.matrix import Cells
 from sglsweep.plan import strategies
+from sglsweep.plan.pairwise import combinations_shown, covering_rows, rows_to_launch
 from sglsweep.plan.strategy import Evidence, Finish, Launch
+from sglsweep.plan.table import table_of
 from sglsweep.verdict import Phase, Verdict
 
 EVERY = pytest.mark.parametrize("name", strategies.NAMES)
@@ -149,3 +151,44 @@ def test_an_unknown_strategy_or_goal_is_refused_with_the_names_there_are() -> No
     assert "adaptive" in refused.value.next_step
     with pytest.raises(ConfigError, match="no goal 'fame'"):
         strategies.make("adaptive", goal="fame")
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_a_covering_array_shows_every_combination_of_its_order(order: int) -> None:
+    cells = product_of()
+    table = table_of(cells)
+    rows = covering_rows(table, order)
+    wanted = {c for one in cells for c in combinations(one.key.split(","), order)}
+    shown = {c for row in rows for c in combinations(cells[row].key.split(","), order)}
+    assert shown == wanted
+    assert combinations_shown(table, order) == len(wanted)
+    assert order == len(AXES) or len(rows) < len(cells)
+
+
+def test_what_was_launched_beside_the_array_is_not_shown_again() -> None:
+    cells = Cells(AXES[2:], [(a, b) for a in range(2) for b in range(2)])
+    table = table_of(cells)
+    assert len(rows_to_launch(table, 2, [])) == 4
+    rows = covering_rows(table_of(product_of()), 2)
+    beside = [
+        failed(n, *codes)
+        for n, codes in enumerate(
+            (codes for i, codes in enumerate(product_of().rows) if i not in rows), start=1
+        )
+    ]
+    assert rows_to_launch(table_of(product_of()), 2, beside) == ()
+
+
+def test_a_higher_order_begins_with_its_own_rows() -> None:
+    strategy = strategies.make("pairwise", order=3)
+    step = strategy.decide(product_of(), [])
+    assert isinstance(step, Launch)
+    assert "that show all triples of values" in step.why
+    four = strategies.make("pairwise", order=4).decide(product_of(), [])
+    assert "all combinations of 4 of values" in four.why
+
+
+@pytest.mark.parametrize("order", [0, 1, 7])
+def test_an_order_that_makes_no_array_is_refused(order: int) -> None:
+    with pytest.raises(ConfigError, match=f"order {order}"):
+        strategies.make("pairwise", order=order)

@@ -17,6 +17,9 @@ def sweep(
         "adaptive", help="adaptive, grid, random, pairwise or one-at-a-time."
     ),
     seed: int = typer.Option(0, help="For strategies that draw lots."),
+    order: int = typer.Option(
+        2, help="For pairwise: flags whose values are combined first, 2 = pairs, 3 = triples."
+    ),
     slots: int | None = typer.Option(
         None,
         min=1,
@@ -38,7 +41,7 @@ def sweep(
     from sglsweep.sweep import Settings
     from sglsweep.verdict import Verdict
 
-    settings = Settings(strategy=strategy, seed=seed, slots=slots)
+    settings = Settings(strategy=strategy, seed=seed, order=order, slots=slots)
     with open_sweep(file, out, settings, is_planned=True) as sweeping:
         try:
             why = sweep_side_by_side(sweeping)

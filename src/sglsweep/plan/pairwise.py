@@ -1,5 +1,8 @@
 """Covering arrays: every pair of values once, then every triple, then chance.
 
+The order to begin with can be chosen: triples at once, or more. Cells beside the array that were
+launched (those listed under `include`) count: a row that shows nothing beyond them is left out.
+
 A covering array buys evidence, not an early hit: each attempt shows as many new pairs of
 values as it can. The arrays come from covertable; pairs that its rows cannot show because
 their cells are excluded are covered by listed cells instead.
@@ -19,7 +22,7 @@ from covertable import make
 from sglsweep.plan.goal import goal_reached
 from sglsweep.plan.ordered import ALL_TRIED, first_by_chance
 from sglsweep.plan.strategy import Finish, Launch
-from sglsweep.plan.table import Table, table_of, tried
+from sglsweep.plan.table import Table, table_of, telling, tried
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +34,13 @@ if TYPE_CHECKING:
     from sglsweep.plan.strategy import Evidence
 
 _WORDS = {2: "pairs", 3: "triples"}
+ORDERS = range(2, 7)
+"""Orders that can be asked for: beyond six, an array is hardly smaller than the matrix."""
+
+
+def word_for(order: int) -> str:
+    """Write "pairs", "triples", "combinations of 4"."""
+    return _WORDS.get(order, f"combinations of {order}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,7 @@ class Pairwise:
 
     seed: int
     goal: Goal
+    order: int = 2
 
     def decide(self, cells: Cells, history: Sequence[Evidence]) -> Launch | Finish:
         """Return the next row of the arrays that has not been tried."""
@@ -46,23 +57,49 @@ class Pairwise:
             return Finish(done)
         table = table_of(cells)
         taken = tried(table, history)
-        for strength, word in _WORDS.items():
-            rows = covering_rows(table, strength)
+        last = max(self.order, *_WORDS)
+        for strength in range(self.order, last + 1):
+            rows = rows_to_launch(table, strength, history)
             order = np.random.default_rng([self.seed, strength]).permutation(len(rows))
             left = [rows[i] for i in order if not taken[rows[i]]]
             if left:
                 return Launch(
                     cells[left[0]],
-                    f"row {len(rows) - len(left) + 1} of {len(rows)} that show all {word} "
-                    "of values",
+                    f"row {len(rows) - len(left) + 1} of {len(rows)} that show all "
+                    f"{word_for(strength)} of values",
                 )
         index = first_by_chance(cells, history, self.seed)
         if index is None:
             return Finish(ALL_TRIED)
-        return Launch(cells[index], f"all triples are shown; drawn at random, seed {self.seed}")
+        shown = word_for(last)
+        return Launch(cells[index], f"all {shown} are shown; drawn at random, seed {self.seed}")
 
 
 _ROWS: WeakKeyDictionary[Table, dict[int, tuple[int, ...]]] = WeakKeyDictionary()
+
+
+def rows_to_launch(table: Table, strength: int, history: Sequence[Evidence]) -> tuple[int, ...]:
+    """Return the rows of the array without those that show nothing beyond cells beside it."""
+    rows = covering_rows(table, strength)
+    mine = set(rows)
+    launched = (table.find(entry.cell) for entry in telling(history))
+    beside = [index for index in launched if index is not None and index not in mine]
+    if not beside:
+        return rows
+    columns = _combination_ids(table, min(strength, len(table.names)))
+    shown = np.zeros(int(columns.max(initial=-1)) + 1, dtype=np.bool_)
+    shown[columns[beside].ravel()] = True
+    needed = []
+    for row in rows:
+        if not shown[columns[row]].all():
+            needed.append(row)
+            shown[columns[row]] = True
+    return tuple(needed)
+
+
+def combinations_shown(table: Table, strength: int) -> int:
+    """Return how many combinations of values there are that some listed cell has."""
+    return len(np.unique(_combination_ids(table, min(strength, len(table.names)))))
 
 
 def covering_rows(table: Table, strength: int) -> tuple[int, ...]:
