@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from sglsweep.attempt import End, EndKind
 from sglsweep.keeper_files import HttpAnswer
+from sglsweep.probe.log_lines import load_numbers
 from sglsweep.probe.proof import Asked
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sglsweep.attempt import Attempt, ProofStep
-    from sglsweep.keeper_files import Life
+    from sglsweep.keeper_files import Life, ToolAnswer
     from sglsweep.launch import Launched
+    from sglsweep.probe.load_tool import ToolCommand
     from sglsweep.probe.proof import ProofStepPlan
     from sglsweep.site import Site
     from sglsweep.triage.follow import Follower
     from sglsweep.watch import Decision
+
+T = TypeVar("T")
 
 _LOOK_EVERY_S = 0.05
 # An answer is written when a step's time is over; so much later the keeper itself is gone.
@@ -49,36 +54,90 @@ class Followed(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited(Generic[T]):
+    """What came while an answer was waited for.
+
+    Attributes:
+        answer: None if it did not come in time, or the attempt ended first.
+        end: a crash, an exit, a stop seen meanwhile.
+        numbers: the cards' highest figures, and what the log said of the load.
+        log: what the log grew by.
+    """
+
+    answer: T | None
+    end: End | None
+    elapsed_s: float
+    numbers: Mapping[str, float]
+    log: bytes
+
+
 def ask(followed: Followed, plan: ProofStepPlan) -> tuple[Asked, End | None]:
     """Ask one step; an end seen meanwhile (a crash, an exit) comes with its answers."""
-    launched, clock = followed.launched, followed.site.clock
+    launched = followed.launched
     number = launched.ask_http(
         plan.requests, concurrency=plan.concurrency, timeout_s=plan.timeout_s
     )
-    began = clock.now()
-    end: End | None = None
-    answer: HttpAnswer | None = None
-    numbers: dict[str, float] = {}
-    while answer is None and end is None:
-        clock.sleep(_LOOK_EVERY_S)
-        answer = launched.answer(number)
-        # The server may have died of this very question: whoever looks now hears why.
-        looked = followed.look()
-        end = looked if isinstance(looked, End) else None
-        numbers = _higher(numbers, followed.life)
-        if clock.now() - began > plan.timeout_s + _ANSWER_S:
-            detail = f"the keeper gave no answer to step {plan.name}"
-            end = end or End(kind=EndKind.HOST_LOST, detail=detail)
-    answer = answer or launched.answer(number) or HttpAnswer(error="ended")
+    waited = wait_for(
+        followed,
+        lambda: launched.answer(number),
+        within_s=plan.timeout_s + _ANSWER_S,
+        what=f"step {plan.name}",
+    )
+    answer = waited.answer or launched.answer(number) or HttpAnswer(error="ended")
     asked = Asked(
         responses=answer.responses,
         listener=answer.listener,
         server_alive=launched.state().exited_at is None,
         log_is_fatal=followed.follower.terminal is not None,
-        elapsed_s=clock.now() - began,
-        numbers=numbers,
+        elapsed_s=waited.elapsed_s,
+        numbers=waited.numbers,
+        log=waited.log,
     )
-    return asked, end
+    return asked, waited.end
+
+
+def run_tool(followed: Followed, command: ToolCommand) -> Waited[ToolAnswer]:
+    """Let a program run beside the server, while its log is followed."""
+    launched = followed.launched
+    number = launched.run_tool(
+        command.argv, env=command.env, timeout_s=command.timeout_s, read=command.read
+    )
+    return wait_for(
+        followed,
+        lambda: launched.tool_answer(number),
+        within_s=command.timeout_s + _ANSWER_S,
+        what=" ".join(command.argv[:3]),
+    )
+
+
+def wait_for(
+    followed: Followed, look: Callable[[], T | None], *, within_s: float, what: str
+) -> Waited[T]:
+    """Wait for an answer of the keeper's, or for the attempt's end."""
+    clock, journal, number = followed.site.clock, followed.site.journal, followed.attempt.number
+    began, log_from = clock.now(), journal.log_size(number)
+    end: End | None = None
+    answer: T | None = None
+    numbers: dict[str, float] = {}
+    while answer is None and end is None:
+        clock.sleep(_LOOK_EVERY_S)
+        answer = look()
+        # The server may have died of this very question: whoever looks now hears why.
+        looked = followed.look()
+        end = looked if isinstance(looked, End) else None
+        numbers = _higher(numbers, followed.life)
+        if clock.now() - began > within_s:
+            detail = f"the keeper gave no answer to {what}"
+            end = end or End(kind=EndKind.HOST_LOST, detail=detail)
+    log = journal.read_log(number, offset=log_from)
+    return Waited(
+        answer=answer,
+        end=end,
+        elapsed_s=clock.now() - began,
+        numbers={**numbers, **load_numbers(log)},
+        log=log,
+    )
 
 
 def _higher(numbers: dict[str, float], life: Life | None) -> dict[str, float]:

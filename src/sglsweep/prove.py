@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,10 @@ from sglsweep.probe.proof import Asked, Session, from_launch
 from sglsweep.triage.ending import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from sglsweep.ask import Followed
+    from sglsweep.probe.ladder import Climb
     from sglsweep.probe.proof import Target
+    from sglsweep.probe.soak import Soaking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +31,13 @@ class Proved:
     soak: Soak | None = None
 
 
-def prove(followed: Followed) -> Proved:
-    """Ask until a step fails, the server ends, or the proof holds; then measure."""
+def prove(followed: Followed, keep: Callable[[Proved], None]) -> Proved:
+    """Ask until a step fails, the server ends, or the proof holds; then measure.
+
+    Args:
+        followed: the attempt.
+        keep: called with what is proven and measured so far, so that it outlives a Ctrl-C.
+    """
     session = Session(_target(followed))
     end: End | None = None
     while end is None and (plan := session.next()) is not None:
@@ -46,26 +52,41 @@ def prove(followed: Followed) -> Proved:
     failed = proved.proof.first_failure
     if end is None and failed is not None:
         return replace(proved, end=last_words(followed, failed))
-    if end is None and proved.proof.holds:
-        proved = _climbed(followed, session.target, proved)
-    if proved.end.kind is EndKind.PROVEN and proved.proof.holds:
-        proved = _soaked(followed, session.target, proved)
+    if end is not None or not proved.proof.holds:
+        return proved
+    keep(proved)
+    for measure in (_climbed, _soaked):
+        if proved.end.kind is EndKind.PROVEN and proved.proof.holds:
+            proved = measure(followed, session.target, proved, keep)
+            keep(proved)
     return proved
 
 
-def _climbed(followed: Followed, target: Target, proved: Proved) -> Proved:
+_Keep = Callable[[Proved], None]
+
+
+def _climbed(followed: Followed, target: Target, proved: Proved, keep: _Keep) -> Proved:
     traffic = followed.site.probe.traffic
     if traffic is None or not target.is_generation:
         return proved
-    done, end = climb(followed, target, traffic)
+
+    def told(ladder: Climb) -> None:
+        so_far = replace(ladder.ladder, is_cut=True, ended_because="cut short")
+        keep(replace(proved, ladder=so_far))
+
+    done, end = climb(followed, target, traffic, told)
     return replace(_with_step(followed, proved, done.step, end), ladder=done.ladder)
 
 
-def _soaked(followed: Followed, target: Target, proved: Proved) -> Proved:
+def _soaked(followed: Followed, target: Target, proved: Proved, keep: _Keep) -> Proved:
     wanted = followed.site.probe
     if wanted.soak_s is None or not target.is_generation:
         return proved
-    done, end = soak(followed, target, wanted.traffic, soak_s=wanted.soak_s)
+
+    def told(soaking: Soaking) -> None:
+        keep(replace(proved, soak=replace(soaking.soak, is_cut=True)))
+
+    done, end = soak(followed, target, wanted.traffic, soak_s=wanted.soak_s, told=told)
     return replace(_with_step(followed, proved, done.step, end), soak=done.soak)
 
 

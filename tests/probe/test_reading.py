@@ -97,6 +97,9 @@ def test_latency_is_told_from_arrival_times() -> None:
         "tpot_p50_s": 0.1,
         "tpot_p90_s": 0.2,
         "tpot_p99_s": 0.2,
+        "itl_p50_s": 0.1,
+        "itl_p90_s": 0.2,
+        "itl_p99_s": 0.2,
         "tokens_per_s": 6.0,
     }
 

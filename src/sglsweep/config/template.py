@@ -37,7 +37,7 @@ matrix:                 # axes: flags, env.NAME, build, model; null = not passed
 goal: [first-serving]   # then: explain, fastest; or map = which values and combinations fail
 budget: {{hours: 4, attempts: 40}}
 # limits: {{ready: 40m}}  # defaults come from the catalogue, judged with life signs
-# workload: {{input: 1024, output: 512, ladder: [1, 8, 32, 64], slo: {{ttft_p99: 5s}}}}  # how fast
+# workload: {{input: 1024, output: 512, ladder: [1, 8, 32, 64], slo: {{ttft_p99: 5s}}}}  # how fast; tool: own, guidellm, aiperf
 # probe: {{soak: 10m, confirm-nan: true, expect: [{{prompt: What is 2 + 2, contains: "4"}}]}}
 """
 

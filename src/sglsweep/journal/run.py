@@ -174,6 +174,14 @@ class Journal:
         self._require_lock()
         disk.append(self.log_path(number), chunk)
 
+    def keep_tool(self, number: int, step: str, texts: Mapping[str, str]) -> None:
+        """Keep what a load tool printed and wrote, as `tools/STEP/NAME` beside the log."""
+        self._require_lock()
+        folder = self._attempt_folder(number) / "tools" / step
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            disk.write_whole(folder / name, _bytes(text))
+
     def log_path(self, number: int) -> Path:
         """Where the raw log of an attempt is."""
         return self._attempt_folder(number) / "log"

@@ -2,7 +2,8 @@
 
 The proof shows that a server serves; the ladder shows how many it serves, and how well. It
 ends where more at once brings nothing more, or where the server breaks: "serving up to 64".
-Prompts are random token ids, so that no data set and no tokenizer is needed.
+Prompts are random token ids, so that no data set and no tokenizer is needed. A load tool may ask
+in our place; what its runs come to is taken like our own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.attempt import Ladder, ProofStep, Rung, StepState
 from sglsweep.probe.latency import wave_numbers
+from sglsweep.probe.load_tool import OWN
 from sglsweep.probe.reading import Generation, streamed_completion
 from sglsweep.probe.refusals import OK, Context, error_status, refused
 from sglsweep.probe.requests import generate, ids
@@ -32,6 +34,7 @@ _LEAST_REQUESTS = 4
 _WORTH_IT = 1.05
 """A rung must bring 5 % more than the best one so far; two that do not end the climb."""
 _MOST_ERRORS = 0.05
+WARM_UP = "ladder-warm-up"
 
 
 class Climb:
@@ -46,13 +49,21 @@ class Climb:
         self.rungs: list[Rung] = []
         self.broke: ProofStep | None = None
         self.ended_because = ""
+        self.tool = OWN
+        self.note = ""
+        self.is_cut = False
+
+    @property
+    def traffic(self) -> Traffic:
+        """The requests as they fit this server."""
+        return self._traffic
 
     def next(self) -> ProofStepPlan | None:
         """Return the next rung's requests, one to warm up first; None at the end."""
         if self.ended_because:
             return None
         if not self._is_warm:
-            return self._step("ladder-warm-up", count=1, at_once=1)
+            return self._step(WARM_UP, count=1, at_once=1)
         if self._position >= len(self._traffic.rungs):
             self.ended_because = "every rung was climbed"
             return None
@@ -60,8 +71,14 @@ class Climb:
         count = max(_WAVES * at_once, _LEAST_REQUESTS)
         return self._step(f"ladder-{at_once}", count=count, at_once=at_once)
 
-    def judge(self, step: ProofStepPlan, asked: Asked) -> Rung | None:
-        """Take a rung's answers; None for the warm-up and for a rung at which it broke."""
+    def judge(self, step: ProofStepPlan, asked: Asked, *, counts: bool = True) -> Rung | None:
+        """Take a rung's answers; None for the warm-up and for a rung at which it broke.
+
+        Args:
+            step: what was asked.
+            asked: what came back.
+            counts: False where it is only about whether the server still answers.
+        """
         context = Context(
             target=self._target,
             listener=asked.listener,
@@ -70,18 +87,31 @@ class Climb:
         )
         broke = refused(step, asked.responses, context) or garbage(step, asked, self._target)
         if broke is not None:
-            self.broke = broke
-            self.ended_because = f"{step.name}: {broke.detail}"
+            self.break_at(step, broke)
             return None
-        if not self._is_warm:
+        if not self._is_warm or not counts:
             self._is_warm = True
             return None
-        rung = measured(step, asked, self._traffic)
+        return self.take(measured(step, asked, self._traffic))
+
+    def take(self, rung: Rung) -> Rung:
+        """Take one rung, whoever measured it; returns it with the objectives judged."""
+        rung = replace(rung, meets_slo=_meets(rung.numbers, self._traffic.slo))
         self._take(rung)
         return rung
 
-    def stop(self, why: str) -> None:
+    def break_at(self, step: ProofStepPlan, broke: ProofStep) -> None:
+        """End in what broke the server at a rung."""
+        self.broke = broke
+        self.ended_because = f"{step.name}: {broke.detail}"
+
+    def ask_once(self) -> ProofStepPlan:
+        """Return one small question: does the server still answer after a tool failed?"""
+        return self._step(WARM_UP, count=1, at_once=1)
+
+    def stop(self, why: str, *, is_cut: bool = False) -> None:
         """Ask nothing more."""
+        self.is_cut = self.is_cut or is_cut
         self.ended_because = self.ended_because or why
 
     @property
@@ -93,7 +123,10 @@ class Climb:
             output=self._traffic.output,
             slo=self._traffic.slo,
             is_short=self._traffic.is_short,
+            is_cut=self.is_cut,
             ended_because=self.ended_because,
+            tool=self.tool,
+            note=self.note,
         )
 
     @property
@@ -103,6 +136,10 @@ class Climb:
             upto = f"; served up to {self.rungs[-1].concurrency} at once" if self.rungs else ""
             return replace(self.broke, name=LADDER, detail=self.broke.detail + upto)
         best = self.ladder.best
+        if not self.rungs:
+            return ProofStep(
+                name=LADDER, state=StepState.NOT_APPLICABLE, detail=self.ended_because
+            )
         said = "no rung meets the objectives"
         if best is not None:
             said = f"best {best.tokens_per_s:.0f} tokens/s at {best.concurrency}"
@@ -197,10 +234,35 @@ def garbage(step: ProofStepPlan, asked: Asked, target: Target) -> ProofStep | No
     bad = [(way, a) for a in answers if (way := degenerate(a, pad_id=target.pad_id))]
     if len(bad) < 2:  # noqa: PLR2004 - one model may loop once
         return None
+    return _garbage(step, bad, len(answers))
+
+
+def collapsed(
+    step: ProofStepPlan, texts: Sequence[tuple[str, int]], target: Target
+) -> ProofStep | None:
+    """Return a failed step where most answers of a load tool are one letter, or none.
+
+    A tool asks greedily, so that one answer that repeats itself says little; most of them do.
+
+    Args:
+        step: what was asked.
+        texts: answers with their number of tokens.
+        target: the server.
+    """
+    if target.has_random_weights:
+        return None
+    answers = [Generation(text=text, completion_tokens=tokens) for text, tokens in texts]
+    bad = [(way, a) for a in answers if (way := degenerate(a, pad_id=target.pad_id))]
+    if len(bad) <= max(len(answers) // 2, 1):
+        return None
+    return _garbage(step, bad, len(answers))
+
+
+def _garbage(step: ProofStepPlan, bad: Sequence[tuple[str, Generation]], count: int) -> ProofStep:
     way, shown = bad[0]
     return failed(
         step,
-        f"garbage in {step.says}: {len(bad)} of {len(answers)} answers: {way}",
+        f"garbage in {step.says}: {len(bad)} of {count} answers: {way}",
         verdict=Verdict.GARBAGE_OUTPUT,
         evidence=quote(shown),
     )
@@ -218,7 +280,6 @@ def measured(step: ProofStepPlan, asked: Asked, traffic: Traffic) -> Rung:
         tokens_per_s=round(speed, 1),
         numbers={**numbers, **asked.numbers},
         errors=len(asked.responses) - len(served),
-        meets_slo=_meets(numbers, traffic.slo),
     )
 
 

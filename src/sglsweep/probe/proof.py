@@ -52,7 +52,9 @@ class Asked:
         server_alive: the server's parent still lives.
         log_is_fatal: the log got a terminal line while the step was asked.
         elapsed_s: of the whole step.
-        numbers: what the machine showed meanwhile (`gpu_used_mib`, `gpu_power_w`).
+        numbers: what the machine showed meanwhile (`gpu_used_mib`, `gpu_power_w`), and what the
+            log said of the load.
+        log: what the log grew by meanwhile.
     """
 
     responses: Sequence[HttpResponse] = ()
@@ -61,6 +63,7 @@ class Asked:
     log_is_fatal: bool = False
     elapsed_s: float = 0.0
     numbers: Mapping[str, float] = field(default_factory=dict)
+    log: bytes = b""
 
 
 class Session:

@@ -42,6 +42,8 @@ class Traffic:
         rungs: requests in flight, ascending.
         slo: name of a number without its unit (`ttft_p99`, `tpot_p50`) -> seconds.
         is_short: some of the rungs, for a race of many servers.
+        tool: what asks: "own", or a load tool of `load_tool.py`.
+        program: where that tool is; None: where it is usually found.
     """
 
     input: int = 1024
@@ -49,6 +51,8 @@ class Traffic:
     rungs: tuple[int, ...] = USUAL_RUNGS
     slo: Mapping[str, float] = field(default_factory=dict)
     is_short: bool = False
+    tool: str = "bench_serving"
+    program: str | None = None
 
     def shortened(self) -> Traffic:
         """Return the first, a middle and the last rung alone."""
