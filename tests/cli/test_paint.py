@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from scenes import HOSTILE, attempt, outcome, progress, scene
 from sglsweep.cli.paint import Paper, paint
 from sglsweep.cli.scene import Scene, difference
-from sglsweep.events import Ended, Note, Started, Stopping
+from sglsweep.events import Ended, Note, Started, Stopping, Withdrawn
 from sglsweep.verdict import Phase, Verdict
 
 SIZES = [(80, 24), (200, 60), (60, 20), (40, 12), (20, 5), (8, 3), (1, 1)]
@@ -100,3 +100,55 @@ def test_a_new_attempt_starts_without_what_the_last_one_left() -> None:
     assert "attempt 3 taken over" in text
     assert "launching" in text
     assert "greedy" not in text
+
+
+def several() -> Scene:
+    """Return a scene with four attempts that run, one of them silent, one over."""
+    made = scene(3)
+    made.next_text = ""
+    silent, new, over = (attempt(n, tp=8, page_size=n) for n in (5, 6, 7))
+    for one in (silent, new, over):
+        made.take(Started(attempt=one), 1090.0)
+    made.take(progress(silent, phase=Phase.WEIGHTS, silent_s=400.0), 1100.0)
+    made.take(progress(over), 1100.0)
+    made.take(Stopping(outcome=outcome(over)), 1100.5)
+    return made
+
+
+def test_several_attempts_have_a_row_each_with_what_they_are_and_their_last_words() -> None:
+    text = text_of(several())
+    for part in (
+        "4 attempts side by side",
+        "#4  graph-capture for 43 s · 2 m 11 s in all · silent for 8 s of 10 m",
+        "vs 3 --page-size 3 -> 99",
+        "1 passed  greedy",
+        "#5  weights for 43 s · 2 m 11 s in all · silent for 6 m 41 s of 10 m",
+        "Capturing batches",
+        "#6  launching",
+        "#7  graph-capture for 43 s · 2 m 11 s in all\n",
+        "oom (oom-graph-capture) in graph-capture; ending what is left",
+    ):
+        assert part in text
+
+
+def test_on_a_small_screen_each_attempt_still_has_its_row() -> None:
+    lines = text_of(several(), 40, 8).splitlines()
+    assert len(lines) <= 8
+    for number in (4, 5, 6, 7):
+        assert any(f"#{number} " in line for line in lines)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_rows_of_several_attempts_fit_too(size: tuple[int, int]) -> None:
+    for is_ascii in (False, True):
+        lines = paint(several(), Paper(*size, is_ascii=is_ascii), 1101.0)
+        assert len(lines) <= size[1]
+        assert all(cell_len(line.plain) <= size[0] for line in lines)
+
+
+def test_an_attempt_that_was_not_started_after_all_leaves_the_screen() -> None:
+    made = several()
+    made.take(Withdrawn(attempt=made.running[6].attempt), 1101.0)
+    text = text_of(made)
+    assert "3 attempts side by side" in text
+    assert "launching" not in text

@@ -172,14 +172,12 @@ def _row_of(
 ) -> Iterator[_Line]:
     """Yield where one attempt among several stands, what it is, and its last words."""
     progress, since = one.progress, max(now - one.told_at, 0.0)
-    label = f"#{one.attempt.number}"
-    if progress is None:
-        yield _Line(9, _labelled(label, "launching", paper, "bold"))
-    else:
-        silence = _silence(progress, since, paper).plain[_LABEL:]
-        words = [_phase(progress, since, paper), "" if one.ending else silence]
+    said, style = "launching", "bold"
+    if progress is not None:
+        said = _dotted(_in_short(progress, since, is_over=one.ending is not None), paper)
         is_near = one.ending is None and _is_near(progress, since)
-        yield _Line(9, _labelled(label, _dotted(words, paper), paper, "yellow" if is_near else ""))
+        style = "yellow" if is_near else "bold"
+    yield _Line(9, _labelled(f"#{one.attempt.number}", said, paper, style))
     what, said = _what(one.attempt, outcomes)
     yield _Line(5, _labelled("", f"{what} {said}", paper, "dim"))
     if one.ending is not None:
@@ -188,6 +186,22 @@ def _row_of(
         yield from list(_proof(one.steps, paper))[:1]
     elif progress is not None and progress.last_text:
         yield _Line(4, _labelled("log", progress.last_text, paper))
+
+
+def _in_short(progress: Progress, since: float, *, is_over: bool) -> Iterator[str]:
+    """Yield phase, time in all, and how near the watcher is to giving up."""
+    phase = "" if progress.phase_s is None else f" for {span(progress.phase_s + since)}"
+    yield f"{progress.phase.value}{phase}"
+    yield f"{span(progress.elapsed_s + since)} in all"
+    if is_over:
+        return
+    if since > _STALE_S:
+        yield f"no answer from the host for {span(since)}"
+    elif progress.silent_s is None:
+        yield "being asked"
+    else:
+        limit = f" of {span(progress.limit_s)}" if progress.limit_s is not None else ""
+        yield f"silent for {span(progress.silent_s + since)}{limit}"
 
 
 def _attempt(one: Running, outcomes: Sequence[Outcome], paper: Paper, now: float) -> list[_Line]:

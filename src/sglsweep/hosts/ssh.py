@@ -35,6 +35,8 @@ _ANSWER_S = 30.0
 # paramiko's SFTP fetches 32 KiB a round trip; from so many bytes on a command is faster.
 _BULK_BYTES = 1 << 18
 _BULK_S = 300.0
+# sshd allows 10 sessions of one connection (MaxSessions); SFTP has one, ending a command another.
+_COMMANDS_AT_ONCE = 8
 
 _READ = (
     '[ -e "$1" ] || exit 0; [ -d "$1" ] && { echo is a directory >&2; exit 1; }; '
@@ -60,6 +62,7 @@ class SshHost:
         self._sftp: paramiko.SFTPClient | None = None
         # paramiko's SFTP client drops answers that another thread waits for.
         self._sftp_turn = threading.Lock()
+        self._commands = threading.BoundedSemaphore(_COMMANDS_AT_ONCE)
         self._has_sftp = True
         self._was_up = False
         self._home: PurePosixPath | None = None
@@ -72,11 +75,12 @@ class SshHost:
         A command killed by signal N is told as exit status 128+N. It is sent at most once: if the
         link breaks after that, HostUnreachable leaves open whether it ran.
         """
-        channel = self._retried(_open_session)
-        try:
-            return self._run_over(channel, argv, stdin, timeout_s)
-        except _LINK_ERRORS as error:
-            raise self._broken(f"while `{argv[0]}` ran", error) from error
+        with self._commands:
+            channel = self._retried(_open_session)
+            try:
+                return self._run_over(channel, argv, stdin, timeout_s)
+            except _LINK_ERRORS as error:
+                raise self._broken(f"while `{argv[0]}` ran", error) from error
 
     def read(self, path: PurePosixPath, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
         """Return a part of a file. See `Host.read`."""
@@ -201,7 +205,8 @@ class SshHost:
 
     def _read_by_command(self, link: Link, path: PurePosixPath, offset: int, limit: int) -> bytes:
         argv = ["/bin/sh", "-c", _READ, "sh", str(path), str(offset + 1), str(limit)]
-        answer = self._run_over(_open_session(link), argv, b"", _BULK_S)
+        with self._commands:
+            answer = self._run_over(_open_session(link), argv, b"", _BULK_S)
         if answer.exit_status:
             raise cannot_read(self.name, path, _last_line(answer))
         return answer.stdout
@@ -247,7 +252,8 @@ class SshHost:
     ) -> None:
         argv = ["/bin/sh", "-c", _WRITE, "sh", str(path), str(temporary)]
         argv += [str(len(content)), f"{mode:o}"]
-        answer = self._run_over(_open_session(link), argv, content, _BULK_S)
+        with self._commands:
+            answer = self._run_over(_open_session(link), argv, content, _BULK_S)
         if answer.exit_status:
             raise cannot_write(self.name, path, _last_line(answer))
 
