@@ -313,3 +313,10 @@ def test_an_attempt_in_which_the_flag_selects_nothing_decides_no_hypothesis(
     acted = {4: Cell({"disable-cuda-graph": NO_EFFECT})}
     text = render(replace(lead_case_run, acted=acted))
     assert "graph capture makes the NaN. **Open**" in text
+
+
+def test_every_table_of_the_page_scrolls_in_itself(lead_case_run: RunView) -> None:
+    text = page(lead_case_run)
+    assert text.count("<table") == text.count('<div class="wide"><table')
+    for section in ("Memory", "Minimal failing combinations"):
+        assert f"<h2>{section}</h2>" in text

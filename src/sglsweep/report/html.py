@@ -82,10 +82,11 @@ pre {
 pre code { background: none; padding: 0; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .93em; }
+.many { min-width: 46rem; }
 th, td {
   border: 1px solid var(--line); padding: .3rem .55rem; text-align: left; vertical-align: top;
 }
-th { background: var(--panel); white-space: nowrap; }
+th { background: var(--panel); min-width: 3.5em; vertical-align: bottom; }
 .matrix text { fill: var(--ink); font: 11px ui-monospace, Menlo, Consolas, monospace; }
 .matrix .axis { fill: var(--dim); font-weight: 600; }
 .matrix .end { text-anchor: end; }
@@ -170,12 +171,17 @@ def block_html(block: Block) -> str:
             assert_never(block)
 
 
+_MANY = 6
+
+
 def _table(table: Table) -> str:
     head = "".join(f"<th>{escape(title)}</th>" for title in table.head)
     rows = "\n".join(
         "<tr>" + "".join(f"<td>{_line(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
     )
-    return f'<div class="wide"><table>\n<tr>{head}</tr>\n{rows}\n</table></div>'
+    # On a telephone a table of many columns scrolls in itself rather than break every word.
+    many = ' class="many"' if len(table.head) >= _MANY else ""
+    return f'<div class="wide"><table{many}>\n<tr>{head}</tr>\n{rows}\n</table></div>'
 
 
 def _line(line: Line) -> str:
