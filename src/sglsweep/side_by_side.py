@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from sglsweep.attempt import Attempt, Outcome
     from sglsweep.clock import Clock
+    from sglsweep.events import Event, Listener
     from sglsweep.matrix import Cell
     from sglsweep.plan.strategy import Launch
     from sglsweep.site import Site
@@ -188,8 +189,13 @@ class _Crew:
 
     def _site(self, place: Place) -> Site:
         site = site_for(self._sweeping)
-        clock = _StoppableClock(site.clock, self._stop)
-        return replace(site, clock=clock, place=place, enough=lambda: self._enough)
+        return replace(
+            site,
+            clock=_StoppableClock(site.clock, self._stop),
+            listener=_Listener(site.listener, self._stop),
+            place=place,
+            enough=lambda: self._enough,
+        )
 
     def _begin(self, attempt: Attempt, place: Place, do: Callable[[], Outcome]) -> None:
         self._had_shared_memory = self._had_shared_memory or place.shares_memory
@@ -287,8 +293,13 @@ class _Crew:
         if self._running:
             numbers = ", ".join(map(str, self._running))
             self._tell(f"ending attempts {numbers}; Ctrl-C again leaves them to the next call")
-        while self._running:
-            self._running.pop(self._done.get().number)
+        try:
+            while self._running:
+                self._running.pop(self._done.get().number)
+        except KeyboardInterrupt:
+            # Threads that are left write no more: Python may be at its end already.
+            self._stop.is_left = True
+            raise
         with suppress(Exception):
             report.write(self._sweeping.journal)
 
@@ -323,12 +334,26 @@ class _Stop:
 
     def __init__(self) -> None:
         self.is_set = False
+        self.is_left = False
         self.why = ""
 
     def set(self, why: str) -> None:
         """Tell them; `why` stands in their records, "" for the user's own wish."""
         self.why = why
         self.is_set = True
+
+
+class _Listener:
+    """Hands on what a thread tells, until nobody waits for it any more."""
+
+    def __init__(self, listener: Listener, stop: _Stop) -> None:
+        self._listener = listener
+        self._stop = stop
+
+    def tell(self, event: Event) -> None:
+        """Take one event."""
+        if not self._stop.is_left:
+            self._listener.tell(event)
 
 
 class _StoppableClock:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -319,3 +320,35 @@ def test_a_folder_without_write_permission_is_a_clear_error(tmp_path: Path) -> N
     tmp_path.chmod(0o500)
     with pytest.raises(StorageError, match="Permission denied"):
         Journal.create_or_resume(tmp_path / "run", IDENTITY)
+
+
+def test_threads_never_get_the_same_number(tmp_path: Path) -> None:
+    with (
+        Journal.create_or_resume(tmp_path / "run", IDENTITY) as journal,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        numbers = list(pool.map(lambda _: journal.take_number(), range(40)))
+        assert sorted(numbers) == list(range(1, 41))
+        journal.open(attempt(40), {})
+        journal.withdraw(40)
+        assert journal.take_number() == 40, "nothing was started under it"
+
+
+def test_threads_may_write_withdraw_and_read_at_once(tmp_path: Path) -> None:
+    def live(number: int) -> int:
+        journal.open(attempt(number), {})
+        journal.append_log(number, b"line\n")
+        if number % 3 == 0:
+            journal.withdraw(number)
+        else:
+            journal.stopping(outcome(number))
+            journal.close(outcome(number))
+        journal.record(last=number)
+        return len(journal.history()) + len(journal.open_attempts())
+
+    with Journal.create_or_resume(tmp_path / "run", IDENTITY) as journal:
+        with ThreadPoolExecutor(8) as pool:
+            assert all(seen >= 0 for seen in pool.map(live, range(1, 31)))
+        closed = [o.attempt.number for o in journal.history()]
+        assert closed == [n for n in range(1, 31) if n % 3]
+        assert journal.open_attempts() == ()
