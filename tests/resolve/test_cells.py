@@ -111,6 +111,20 @@ def test_a_cell_that_crashes_or_hangs_costs_only_itself(
     assert [a["state"] for a in others] == ["resolved"] * 3
 
 
+def test_many_cells_are_resolved_side_by_side_and_each_gets_its_own_answer(
+    sglang: StandIn,
+) -> None:
+    words = [f"--mem-fraction-static 0.{place:03d}" for place in range(1, 140)]
+    words[70] = "--attention-backend crash"
+    answers = _asked(sglang, _cells(*words))
+    told = [
+        a["effective"]["mem_fraction_static"] if "effective" in a else a["state"] for a in answers
+    ]
+    wanted: list[object] = [place / 1000 for place in range(1, 140)]
+    wanted[70] = "unknown"
+    assert told == wanted
+
+
 def test_what_a_cell_does_to_the_environment_ends_with_it(sglang: StandIn) -> None:
     answers = _asked(
         sglang, _cells("", "--attention-backend environment", "--mem-fraction-static 1")

@@ -58,6 +58,8 @@ _FIRST_LIMIT_S = 120.0
 _GROUP_LIMIT_S = 900.0
 _BATCH = 32
 """Cells to a fork: a fork costs more than a cell."""
+_MOST_SIDE_BY_SIDE = 8
+"""Forks that resolve at once: more only wait for memory."""
 _OWN_NAME = re.compile(r"\bSGL(?:ANG)?_[A-Z0-9_]+\b")
 _KERNEL_PACKAGES = frozenset({"sgl_kernel", "deep_gemm", "flash_mla", "flashinfer"})
 
@@ -570,8 +572,8 @@ def _import_and_resolve(
     first = _warmed(jobs[:1], resolver, limit_s)
     imported = time.monotonic()
     found = dict(first)
-    for start in range(1, len(jobs), _BATCH):
-        found.update(_checked(jobs[start : start + _BATCH], resolver, limit_s))
+    batches = [jobs[start : start + _BATCH] for start in range(1, len(jobs), _BATCH)]
+    found.update(_side_by_side(batches, lambda batch: _checked(batch, resolver, limit_s)))
     return {
         "cells": {str(index): answer for index, answer in found.items()},
         "import_s": round(imported - started, 3),
@@ -648,6 +650,45 @@ def _checked(
             for job in jobs[1:]:
                 found.update(_batch([job], resolver, limit_s))
     return found
+
+
+def _side_by_side(
+    batches: list[list[dict[str, Any]]],
+    work: Callable[[list[dict[str, Any]]], dict[int, dict[str, Any]]],
+) -> dict[int, dict[str, Any]]:
+    """Work through batches in as many forks as there are cores, and gather what they found."""
+    count = min(len(batches), _MOST_SIDE_BY_SIDE, len(os.sched_getaffinity(0)))
+    found: dict[int, dict[str, Any]] = {}
+    if count < 2:  # noqa: PLR2004 - one works here
+        for batch in batches:
+            found.update(work(batch))
+        return found
+    with tempfile.TemporaryDirectory(prefix="sglsweep-") as folder:
+        paths = [os.path.join(folder, str(place)) for place in range(count)]
+        pids = [_share(batches[place::count], work, path) for place, path in enumerate(paths)]
+        for place, pid in enumerate(pids):
+            os.waitpid(pid, 0)
+            with suppress(OSError, ValueError), open(paths[place], encoding="ascii") as file:
+                found.update({int(index): answer for index, answer in json.load(file).items()})
+    return found
+
+
+def _share(
+    batches: list[list[dict[str, Any]]],
+    work: Callable[[list[dict[str, Any]]], dict[int, dict[str, Any]]],
+    path: str,
+) -> int:
+    """Fork, work through some batches there, and write what was found; the fork's id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    found: dict[int, dict[str, Any]] = {}
+    with suppress(BaseException):
+        for batch in batches:
+            found.update(work(batch))
+    with suppress(OSError), open(path, "w", encoding="ascii") as file:
+        json.dump(found, file)
+    os._exit(0)
 
 
 def _without_chance(answer: dict[str, Any]) -> dict[str, Any]:
