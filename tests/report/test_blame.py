@@ -428,3 +428,13 @@ def test_what_acted_is_read_from_the_run_file(tmp_path: Path) -> None:
     facts = {"effective": [{"attempt": 1, "values": {"a": NO_EFFECT}}]}
     run = view_of(Stored(tmp_path, facts, list(FAR)))
     assert run.acted == {1: Cell({"a": NO_EFFECT})}
+
+
+def test_a_long_table_is_cut_to_what_a_reader_can_use() -> None:
+    outcomes = [launched(n, f"--kv fp8 --a {n}", NAN) for n in range(1, 30)]
+    outcomes += [
+        launched(n, f"--kv bf16 --a {n}", OOM, phase=Phase.KV_CACHE) for n in range(30, 60)
+    ]
+    text = words(run_of(*outcomes, launched(60, "--kv none", OK)))
+    assert "| 1, 2, 3, 4, 5, 6, 7, 8 and 21 more |" in text
+    assert len(text.splitlines()) < 30

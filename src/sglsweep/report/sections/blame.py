@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from sglsweep.report.blamed import Combination, combinations, flaky_attempts
 from sglsweep.report.document import Block, Heading, Line, Paragraph, Strong, Table
-from sglsweep.report.numbers import listed
+from sglsweep.report.numbers import listed, plural
 from sglsweep.report.tell import likeliest, shown_by, status_words, what
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sglsweep.report.view import RunView
 
 _KEY = (
@@ -21,16 +23,29 @@ _KEY = (
 
 def minimal_failing(run: RunView) -> list[Block]:
     """Return the one table that all other sections speak from."""
-    found = combinations(run)
+    found = _shown(combinations(run))
     flaky = _flaky(run)
     if not found:
         return [Heading(2, (_TITLE,)), *flaky] if flaky else []
     rows = tuple(_row(run, row) for row in found)
+    left_out = len(combinations(run)) - len(found)
     head = ("combination", "cause", "status", "fails in", "shown by")
-    return [Heading(2, (_TITLE,)), Table(head, rows), Paragraph((_KEY,)), *flaky]
+    more = f" {plural(left_out, 'more row')} in `findings.json`." if left_out else ""
+    return [Heading(2, (_TITLE,)), Table(head, rows), Paragraph((f"{_KEY}{more}",)), *flaky]
+
+
+def _shown(found: Sequence[Combination]) -> list[Combination]:
+    """Return the rows for a reader: of what is not decided, that with the most failures."""
+    undecided = [row for row in found if not row.is_named and not row.is_refuted]
+    undecided.sort(key=lambda row: -len(row.failing))
+    left_out = undecided[_UNDECIDED_SHOWN:]
+    return [row for row in found if row not in left_out][:_ROWS_SHOWN]
 
 
 _TITLE = "Minimal failing combinations"
+_ROWS_SHOWN = 24
+_UNDECIDED_SHOWN = 6
+_NUMBERS_SHOWN = 8
 
 
 def _row(run: RunView, row: Combination) -> tuple[Line, ...]:
@@ -40,9 +55,17 @@ def _row(run: RunView, row: Combination) -> tuple[Line, ...]:
         name,
         (row.cause,),
         status,
-        (listed([o.attempt.number for o in row.failing]),),
+        (_numbers(row),),
         shown_by(run, row),
     )
+
+
+def _numbers(row: Combination) -> str:
+    numbers = [o.attempt.number for o in row.failing]
+    if len(numbers) <= _NUMBERS_SHOWN:
+        return listed(numbers)
+    first = ", ".join(map(str, numbers[:_NUMBERS_SHOWN]))
+    return f"{first} and {len(numbers) - _NUMBERS_SHOWN} more"
 
 
 def _flaky(run: RunView) -> list[Block]:
