@@ -1,10 +1,11 @@
-"""A bug report for one attempt, ready to paste upstream: no host name, no secret."""
+"""A bug report for one attempt, ready to paste upstream; private details are placeholders."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from sglsweep.anonymous import Private, anonymize
 from sglsweep.errors import ConfigError
 from sglsweep.flags import canonical
 from sglsweep.report.blamed import combinations_of
@@ -39,15 +40,6 @@ _BEFORE, _AFTER = 4, 6
 _TRACE_SEARCH = 400
 _NEAR = 3
 _TRACE_HEAD, _TRACE_TAIL = 12, 40
-_SECRETS = re.compile(
-    r"(?i)((?:api|admin|hf|access)[_-]?(?:key|token)|password|secret)(['\"]?\s*[=:]\s*)"
-    r"(?!['\"]?\$\{)('[^']*'|\"[^\"]*\"|[^\s,)]+)"
-)
-_PRIVATE = re.compile(
-    r"\b(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))"
-    r"(?:\.\d{1,3}){2,3}\b"
-)
-_HOME = re.compile(r"(/home/|/Users/)[^/\s'\"]+")
 
 
 def issue(run: RunView, number: int, log: bytes) -> str:
@@ -73,7 +65,8 @@ def issue(run: RunView, number: int, log: bytes) -> str:
         *_log(outcome, lines),
         *_tried(run, outcome),
     ]
-    return _anonymous(to_markdown(blocks))
+    text, _ = anonymize(to_markdown(blocks), _private(outcome))
+    return text
 
 
 def _lines(log: bytes) -> list[str]:
@@ -195,7 +188,12 @@ def _near(outcome: Outcome, others: Sequence[Outcome]) -> list[Line]:
     return lines
 
 
-def _anonymous(text: str) -> str:
-    """Blank secrets, private addresses and user names; a machine cannot find all: read it."""
-    text = _SECRETS.sub(r"\1\2***", text)
-    return _HOME.sub(r"\1user", _PRIVATE.sub("x.x.x.x", text))
+def _private(outcome: Outcome) -> Private:
+    """Return what is known to be private of an attempt."""
+    user = outcome.facts.get("user")
+    name = user.get("name") if isinstance(user, Mapping) else None
+    return Private(
+        hosts=(outcome.attempt.host,),
+        users=(name,) if isinstance(name, str) else (),
+        model=outcome.attempt.model,
+    )
