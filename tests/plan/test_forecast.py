@@ -17,6 +17,33 @@ def test_more_attempts_make_a_serving_cell_likelier() -> None:
     assert one.next_serves < ten.any_serves < 1
 
 
+def test_cells_that_share_their_likely_fault_do_not_add_up() -> None:
+    cells = Cells(AXES, [row for row in product_of().rows if row[0] == 0])
+    history = [failed(n + 1, 0, n, 0, 0, blames=("attention-backend",)) for n in range(3)]
+    seen = forecast(cells, history, attempts_left=9)
+    assert seen.any_serves < 1 - (1 - seen.next_serves) ** 3
+
+
+def test_a_spent_budget_brings_nothing() -> None:
+    seen = forecast(product_of(), [failed(1, 0, 0, 0, 0)], attempts_left=0)
+    assert seen.any_serves == 0
+    assert seen.why.endswith("but the budget is spent")
+
+
+def test_the_sentence_says_how_far_the_budget_reaches() -> None:
+    history = [failed(1, 0, 0, 0, 0)]
+    some = forecast(product_of(), history, attempts_left=7).why
+    assert some.startswith("35 cells are left; the best serves with a chance of ")
+    assert ", one of the next 7 with " in some
+    assert ", any of them with " in forecast(product_of(), history, attempts_left=None).why
+
+
+def test_the_same_attempts_foretell_the_same() -> None:
+    history = [failed(1, 0, 0, 0, 0), failed(2, 1, 1, 1, 1, cause="other")]
+    one, other = (forecast(product_of(), history, attempts_left=5) for _ in range(2))
+    assert one == other
+
+
 def test_a_matrix_without_untried_cells_promises_nothing() -> None:
     done = forecast(Cells(AXES, [(0, 0, 0, 0)]), [failed(1, 0, 0, 0, 0)], attempts_left=9)
     assert (done.any_serves, done.cells_left) == (0.0, 0)

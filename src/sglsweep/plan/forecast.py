@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +11,13 @@ import numpy as np
 from sglsweep.plan.belief import believe
 from sglsweep.plan.hints import hinted
 from sglsweep.plan.outlook import outlook
+from sglsweep.plan.prospect import reached
 from sglsweep.plan.table import table_of, telling, tried
 from sglsweep.plan.why import joined, percent
 from sglsweep.plan.wider import widened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sglsweep.matrix import Cells, Value
     from sglsweep.plan.belief import Belief
@@ -67,8 +69,8 @@ class Forecast:
 
     Attributes:
         next_serves: chance of the best cell to serve.
-        any_serves: chance that one of the attempts that are left serves; what they teach on the
-            way makes it better, cells that fail for one reason make it worse.
+        any_serves: chance that one of the attempts that are left serves, at least: what they
+            teach on the way makes it better. Cells that fail for one reason fail together.
         cells_left: cells that have not been tried.
         attempts_left: what the budget allows; None = no limit.
         blocked: cause -> share of the cells left that probably fail of it.
@@ -89,11 +91,12 @@ class Forecast:
         if not self.cells_left:
             return "no cell is left"
         most = self.attempts_left
-        some = "one of all" if most is None else "the next" if most == 1 else f"one of {most}"
-        return (
-            f"{self.cells_left:,} cells are left; the best serves with a chance of "
-            f"{percent(self.next_serves)}, {some} more with {percent(self.any_serves)}"
-        )
+        some = "any of them" if most is None else f"one of the next {most}"
+        told = f"{self.cells_left:,} cells are left; the best serves with a chance of "
+        told += percent(self.next_serves)
+        if not most and most is not None:
+            return f"{told}, but the budget is spent"
+        return told if most == 1 else f"{told}, {some} with {percent(self.any_serves)}"
 
 
 def forecast(
@@ -119,20 +122,29 @@ def forecast(
     if not count:
         return Forecast(next_serves=0.0, any_serves=0.0, cells_left=0, attempts_left=attempts_left)
     belief = believe(table, known)
-    seen = outlook(table.split, belief)
-    best = float((seen.chances * hinted(cells, hints, known).factor)[left].max())
+    seen, published = outlook(table.split, belief), hinted(cells, hints, known)
+    chances = np.where(left, seen.chances * published.factor, 0.0)
+    best = float(chances.max())
     launches = count if attempts_left is None else min(attempts_left, count)
+    several = partial(reached, table.codes, chances, belief, published, launches)
     blocked: dict[str, float] = {}
     for (cause, _, _), clear in zip(belief.readings, seen.clear_of, strict=True):
         blocked[cause] = max(blocked.get(cause, 0.0), 1.0 - float(clear[left].mean()))
     return Forecast(
         next_serves=best,
-        any_serves=1.0 - (1.0 - best) ** launches,
+        any_serves=_any(launches, best, several),
         cells_left=count,
         attempts_left=attempts_left,
         walls=walls(table, known, belief),
         blocked=blocked,
     )
+
+
+def _any(launches: int, best: float, several: Callable[[], float]) -> float:
+    """Return the chance that one of so many launches serves; one launch is the best cell's."""
+    if launches <= 1:
+        return best * launches
+    return max(best, several())
 
 
 def walls(table: Table, known: Sequence[Evidence], belief: Belief) -> tuple[Wall, ...]:
