@@ -35,12 +35,14 @@ def test_the_page_for_a_boss_is_as_a_person_has_read_it(lead_case_run: RunView) 
 
 
 def test_the_bug_report_is_as_a_person_has_read_it(lead_case_run: RunView) -> None:
+    checkout = "/home/ann/sglang/python/sglang/srt"
+    installed = "/home/ann/venv/lib/python3.12/site-packages/sglang/srt"
     log = [f"[2026-02-19 01:2{n % 10}:00 TP3] Load weight" for n in range(1, 4410)]
     log += [
         "[2026-02-19 01:29:01 TP3] Scheduler hit an exception: Traceback (most recent call last):",
-        '  File "/home/ann/sglang/python/sglang/srt/managers/scheduler.py", line 3012, in run_scheduler_process',
+        f'  File "{checkout}/managers/scheduler.py", line 3012, in run_scheduler_process',
         "    scheduler.event_loop_overlap()",
-        '  File "/home/ann/venv/lib/python3.12/site-packages/sglang/srt/layers/sampler.py", line 171, in forward',
+        f'  File "{installed}/layers/sampler.py", line 171, in forward',
         "    batch_next_token_ids = torch.multinomial(probs, num_samples=1)",
         "api_key='hunter2' dist_init_addr='10.1.2.3:5000'",
         "  (some frame)",
