@@ -21,6 +21,7 @@ from sglsweep.flags import Command, Target, launch_argv
 from sglsweep.forewarn import Foreseen, foresee_launch
 from sglsweep.plan import memory, strategies
 from sglsweep.plan.decide import (
+    ALL_EQUAL,
     Auto,
     Beforehand,
     Decision,
@@ -32,18 +33,19 @@ from sglsweep.plan.decide import (
 from sglsweep.plan.effective import as_requested, to_record
 from sglsweep.plan.goal import Goal
 from sglsweep.plan.hypotheses import Claim, on_effective
+from sglsweep.plan.ordered import ALL_TRIED
 from sglsweep.plan.outside import to_json
 from sglsweep.plan.spent import spent_s
 from sglsweep.plan.stages import Budget
 from sglsweep.plan.strategy import Finish
 from sglsweep.probe.target import USUAL_RUNGS, KnownAnswer, Need, ProbeSettings, Traffic
-from sglsweep.resolve import Asking, resolve_cells
+from sglsweep.resolve import Asking, resolve_cells, unasked
 from sglsweep.site import Site
 from sglsweep.slots import slots_of
 from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sglsweep.attempt import Outcome
     from sglsweep.catalogue import Catalogue
@@ -109,6 +111,20 @@ def run_sweep(sweeping: Sweeping) -> str:
         lost = lost + 1 if outcome.verdict is Verdict.HOST_LOST else 0
         if lost >= LOST_IN_A_ROW:
             raise lost_too_often(sweeping, lost)
+
+
+def sweep_in_portions(sweeping: Sweeping, sweep: Callable[[Sweeping], str]) -> str:
+    """Sweep; and again with more of a matrix that is too large to be asked about at once."""
+    why, portions = sweep(sweeping), 1
+    while (ALL_TRIED in why or ALL_EQUAL in why) and (left := unasked(sweeping.ground)):
+        portions += 1
+        text = f"asking SGLang about further cells of the matrix: {left:,} are left"
+        sweeping.listener.tell(Note(text=text))
+        cache = sweeping.journal.folder / "resolved"
+        ground = ask_first(sweeping.ground, cache=cache, portions=portions)
+        sweeping = replace(sweeping, ground=ground)
+        why = sweep(sweeping)
+    return why
 
 
 def lost_too_often(sweeping: Sweeping, lost: int) -> HostError:

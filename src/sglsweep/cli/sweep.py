@@ -38,13 +38,13 @@ def sweep(
     from sglsweep.cli.wiring import open_sweep
     from sglsweep.report.record import findings_json
     from sglsweep.side_by_side import sweep_side_by_side
-    from sglsweep.sweep import Settings
+    from sglsweep.sweep import Settings, sweep_in_portions
     from sglsweep.verdict import Verdict
 
     settings = Settings(strategy=strategy, seed=seed, order=order, slots=slots)
     with open_sweep(file, out, settings, is_planned=True) as sweeping:
         try:
-            why = sweep_side_by_side(sweeping)
+            why = sweep_in_portions(sweeping, sweep_side_by_side)
         finally:
             view = report.write(sweeping.journal)
         serving = [o.attempt.number for o in view.outcomes if o.verdict is Verdict.SERVING]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sglsweep.plan.strategy import Strategy
 
 FRACTION = "mem-fraction-static"
+ALL_EQUAL = "every cell that is left equals one that was launched"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,7 +432,7 @@ def _ask(
         equal[asked.key] = twin.attempt.number
         known = _as_evidence(twin, axes, question.auto, seen)
         history.append(replace(known, cell=step.cell))
-    return Finish("every cell that is left equals one that was launched")
+    return Finish(ALL_EQUAL)
 
 
 def effective_now(seen: EffectiveCells, question: Question) -> EffectiveCells:
