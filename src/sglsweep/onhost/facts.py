@@ -670,6 +670,10 @@ def _config(path: str) -> dict[str, object] | None:
         ),
         "torch_dtype": config.get("torch_dtype", config.get("dtype", inner.get("torch_dtype"))),
         "quantization": quantization.get("quant_method") or quantization.get("quant_algo"),
+        "kv_cache_quantization": bool(
+            quantization.get("kv_cache_scheme") or quantization.get("kv_cache_quant_algo")
+        ),
+        "mamba_ssm_dtype": config.get("mamba_ssm_dtype", inner.get("mamba_ssm_dtype")),
         "vocab_size": config.get("vocab_size", inner.get("vocab_size")),
         "num_hidden_layers": config.get("num_hidden_layers", inner.get("num_hidden_layers")),
         "transformers_version": config.get("transformers_version"),

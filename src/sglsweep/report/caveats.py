@@ -11,6 +11,7 @@ from sglsweep.report.best import holds_need, needed_tokens
 from sglsweep.report.document import Code, Line, Strong, joined, one_line, prose
 from sglsweep.report.launches import flags_of
 from sglsweep.report.numbers import CONTEXT, KV_TOKENS, MAX_RUNNING, count, listed, metric
+from sglsweep.report.same_model import same_model
 from sglsweep.report.words import flaky, warnings
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def caveats(run: RunView, outcome: Outcome) -> list[Line]:
         flaky(run, outcome),
         _once(run, outcome),
         _weights(outcome),
+        *same_model(outcome),
         _beside(run, outcome),
         _room(run, outcome),
         *_steps(outcome),

@@ -20,6 +20,7 @@ from sglsweep.report.launches import settings
 from sglsweep.report.machine import stable
 from sglsweep.report.memory import memory_rows, row_json
 from sglsweep.report.rehearsal import shown_argv, shown_command
+from sglsweep.report.same_model import differs
 from sglsweep.report.sections.timeline import change_against
 from sglsweep.report.tell import status_words, tell, values_json
 from sglsweep.report.times import times_json
@@ -98,6 +99,7 @@ def _attempt(run: RunView, index: int) -> dict[str, object]:
         "effective": _effective(run, outcome),
         "metrics": dict(diagnosis.metrics),
         "proof": _proof(outcome.proof),
+        "differs": [asdict(d) for d in differs(outcome)] if outcome.proof is not None else [],
         "ladder": None if outcome.ladder is None else asdict(outcome.ladder),
         "soak": None if outcome.soak is None else asdict(outcome.soak),
         "total_s": outcome.timings.total_s,
