@@ -150,6 +150,8 @@ class End:
         gpu_before_mib: in use on each card before the server touched it; empty if unknown.
         gpu_holders: by whom, "pid 4121 (python train.py), 4,096 MiB", as far as the host tells.
         port_holder: who else listened on the attempt's port, in the same way.
+        first_gone: the rank whose process was gone while the others still ran, as its title
+            names it ("TP1").
         beside: attempts of the run that ran on the host at the same time.
         sharing: those of them that had memory of the same cards.
     """
@@ -164,6 +166,7 @@ class End:
     gpu_before_mib: tuple[int, ...] = ()
     gpu_holders: tuple[str, ...] = ()
     port_holder: str = ""
+    first_gone: str = ""
     beside: tuple[int, ...] = ()
     sharing: tuple[int, ...] = ()
 

@@ -58,15 +58,43 @@ def conclude(
         proof: as far as it got; None if it was not begun.
         equal: for `EndKind.EQUAL`, the diagnosis of the attempt that this one equals.
     """
-    final = _by_the_kernel(_verdict(diagnosis, end, proof, equal), end)
+    final = _by_the_first_gone(_verdict(diagnosis, end, proof, equal), end)
+    final = _by_the_kernel(final, end)
     final = _by_neighbours(final, end, proof)
     final = _by_the_port(_by_the_holder(final, end), end)
     return final if proof is None else _with_proof(final, proof)
 
 
+RANK_GONE = "rank-gone"
+_ONLY_A_CASCADE = frozenset(
+    {"gloo-peer-closed", "nccl-peer-closed", "child-failed", "scheduler-is-dead"}
+    | {"child-exit-code", "child-unexpected-exit", "parent-lost-child", "crash-dump"}
+)
+"""Causes that only say that another process died."""
+
+
+def _by_the_first_gone(diagnosis: Diagnosis, end: End) -> Diagnosis:
+    """Name the rank that vanished where the log holds nothing but the others' lost connections."""
+    if not end.first_gone or diagnosis.cause not in _ONLY_A_CASCADE:
+        return diagnosis
+    rank = end.first_gone
+    return replace(
+        diagnosis,
+        verdict=Verdict.KILLED,
+        cause=RANK_GONE,
+        rank=rank,
+        blames=(),
+        next_step=f"{rank}'s process was gone first, without a word in the log: ended from "
+        "outside (the host's OOM killer: `dmesg -T | grep -i -E 'oom|killed process'`, a job "
+        f"limit, somebody's kill -9). What {diagnosis.rank or 'the others'} printed came of it.",
+        confidence="medium",
+    )
+
+
 def _by_the_kernel(diagnosis: Diagnosis, end: End) -> Diagnosis:
     """Name the kernel's OOM killer where the host counted one of its kills meanwhile."""
-    if diagnosis.cause not in {"killed-sigkill", "killed-scheduler"} or not end.oom_kills:
+    of_a_kill = {"killed-sigkill", "killed-scheduler", RANK_GONE}
+    if diagnosis.cause not in of_a_kill or not end.oom_kills:
         return diagnosis
     kills = "1 process" if end.oom_kills == 1 else f"{end.oom_kills} processes"
     return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S = 0.2
 _CHUNK = 1 << 20
+_RANK = re.compile(r"sglang::scheduler_([A-Z][A-Z_]*\d+(?:_[A-Z][A-Z_]*\d+)*)")
 # Without any other word an attempt ends on the host after this long, whoever else is gone.
 _DEADLINE_S, _PROOF_S, _LADDER_S = 4 * 3600.0, 3600.0, 3600.0
 
@@ -196,6 +198,8 @@ class Drive:
         self._oom_kills = 0
         self._before: GpuBefore | None = None
         self._stranger: Listener | None = None
+        self._ranks: set[str] = set()
+        self._first_gone = ""
         self._proved: Proved | None = None
         self._twin: Outcome | None = None
         self.life: Life | None = None
@@ -225,6 +229,7 @@ class Drive:
         self.life = state.life
         self._oom_kills = state.oom_kills_cgroup or state.oom_kills_host or 0
         self._before = state.gpu_before or self._before
+        self._look_for_ranks(state)
         if state.listener is not None and not state.listener.is_ours:
             self._stranger = state.listener
         self._pump()
@@ -296,7 +301,17 @@ class Drive:
             "gpu_before_mib": before.used_mib,
             "gpu_holders": tuple(holders),
             "port_holder": who,
+            "first_gone": self._first_gone,
         }
+
+    def _look_for_ranks(self, state: KeeperState) -> None:
+        """Note the rank that is gone while others run: the log may hold only their cascade."""
+        found = (_RANK.search(process.title) for process in state.processes)
+        present = {match[1].replace("_", " ") for match in found if match}
+        gone = self._ranks - present
+        if len(gone) == 1 and present and not self._first_gone:
+            self._first_gone = next(iter(gone))
+        self._ranks |= present
 
     def _own_signs(self, life: Life) -> Life:
         place = self.site.place
@@ -409,9 +424,7 @@ def _is_mute(argv: Sequence[str]) -> bool:
     return any(word == "--log-level" and level in quiet for word, level in pairwise(words))
 
 
-def _power_limits(
-    facts: Mapping[str, object], which: tuple[int, ...] | None
-) -> Sequence[float]:
+def _power_limits(facts: Mapping[str, object], which: tuple[int, ...] | None) -> Sequence[float]:
     gpus = facts.get("gpus")
     found = gpus if isinstance(gpus, list) else []
     cards = [g for g in found if isinstance(g, dict) and (not which or g.get("index") in which)]

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 from sglsweep.attempt import EndKind
 from sglsweep.plan.equal_cells import INCIDENTAL
 from sglsweep.triage.effective import spelled
+from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sglsweep.attempt import Attempt, Outcome
+
+_FROM_OUTSIDE = frozenset({"port-in-use", "dist-port-in-use", "oom-gpu-held"})
+"""What another process on the host did to one attempt says nothing about the next."""
 
 _SECRETS = ("key", "token", "password", "secret")
 
@@ -44,6 +48,8 @@ def _may_speak_for(outcome: Outcome, attempt: Attempt) -> bool:
         and dict(other.own_env) == dict(attempt.own_env)
         and other.launch_key != attempt.launch_key
         and outcome.verdict.is_evidence
+        and outcome.verdict is not Verdict.KILLED
+        and outcome.diagnosis.cause not in _FROM_OUTSIDE
         and outcome.end.kind is not EndKind.EQUAL
     )
 

@@ -295,6 +295,24 @@ def test_whoever_has_the_port_is_named() -> None:
     assert conclude(log, End(kind=EndKind.FATAL_LINE)).next_step == "End it."
 
 
+def test_a_rank_that_vanished_is_named_where_the_log_holds_only_a_cascade() -> None:
+    log = Diagnosis(
+        verdict=Verdict.COLLECTIVE_ERROR,
+        phase=Phase.READY,
+        cause="gloo-peer-closed",
+        rank="TP0",
+        line=126,
+    )
+    ended = end(EndKind.FATAL_LINE, exit_status=-9, first_gone="TP1")
+    told = conclude(log, ended)
+    assert (told.verdict, told.cause, told.rank) == (Verdict.KILLED, "rank-gone", "TP1")
+    assert "What TP0 printed came of it" in told.next_step
+    by_kernel = conclude(log, replace(ended, oom_kills=1))
+    assert (by_kernel.cause, by_kernel.rank) == ("killed-host-oom", "TP1")
+    real = replace(log, cause="nccl-timeout")
+    assert conclude(real, ended) == real
+
+
 # -- what the server says of itself ------------------------------------------------------------
 
 

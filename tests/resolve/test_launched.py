@@ -50,13 +50,16 @@ def _attempt(number: int, launch_key: str, **env: str) -> Attempt:
 
 
 def _finished(
-    effective: Mapping[str, Scalar], verdict: Verdict = Verdict.SERVING, **env: str
+    effective: Mapping[str, Scalar],
+    verdict: Verdict = Verdict.SERVING,
+    cause: str | None = None,
+    **env: str,
 ) -> Outcome:
     return Outcome(
         attempt=_attempt(1, "one", **env),
         end=End(kind=EndKind.EXITED),
         diagnosis=Diagnosis(
-            verdict=verdict, phase=Phase.DECODE, cause=None, effective=dict(effective)
+            verdict=verdict, phase=Phase.DECODE, cause=cause, effective=dict(effective)
         ),
     )
 
@@ -74,9 +77,21 @@ def test_an_attempt_with_a_finished_ones_arguments_is_known_as_its_equal() -> No
         _finished({"attention-backend": "nsa"}),
         _finished({}),
         _finished(KNOWN, Verdict.HOST_LOST),
+        _finished(KNOWN, Verdict.KILLED),
+        _finished(KNOWN, Verdict.ENV_ERROR, "dist-port-in-use"),
+        _finished(KNOWN, Verdict.OOM, "oom-gpu-held"),
         _finished(KNOWN, SGLANG_X="1"),
     ],
-    ids=["another value", "an argument is missing", "nothing known", "no evidence", "environment"],
+    ids=[
+        "another value",
+        "an argument is missing",
+        "nothing known",
+        "no evidence",
+        "killed from outside",
+        "the port was somebody else's",
+        "the card was somebody else's",
+        "environment",
+    ],
 )
 def test_an_attempt_that_may_come_out_otherwise_is_launched(other: Outcome) -> None:
     assert equal_outcome(_attempt(2, "two"), PRINTED, [other]) is None
