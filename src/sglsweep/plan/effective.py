@@ -16,7 +16,7 @@ from sglsweep.catalogue.inert import ALL_OTHERS
 from sglsweep.flags import canonical
 from sglsweep.flags.renames import same_values
 from sglsweep.matrix import NO_EFFECT, Axis, Cell, Cells, Value, spell
-from sglsweep.plan.equal_cells import acting, agree
+from sglsweep.plan.equal_cells import acting, agree, fields_of, flag_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -61,9 +61,7 @@ class EffectiveCells:
 
     def keys_of(self, requested: Iterable[str]) -> frozenset[str]:
         """Return keys of effective cells for keys of requested ones."""
-        return frozenset(
-            known.key if (known := self.found.get(key)) else key for key in requested
-        )
+        return frozenset(known.key if (known := self.found.get(key)) else key for key in requested)
 
     def told(self, why: str, asked: Cell) -> str:
         """Return a sentence with what SGLang makes of the values whose axes it names."""
@@ -113,12 +111,11 @@ class EffectiveCells:
         foreseen = self.candidates.get(requested.key)
         if foreseen is None or not own or requested.key not in self.found:
             return None
-        by_name = {canonical(name.replace("_", "-")): value for name, value in own.items()}
+        by_name = {flag_of(name): value for name, value in own.items()}
         actual = {
             name: by_name[flag]
             for name, value in foreseen.effective.items()
-            if (flag := canonical(name.replace("_", "-"))) in by_name
-            and not agree(flag, value, by_name[flag])
+            if (flag := flag_of(name)) in by_name and not agree(flag, value, by_name[flag])
         }
         if not actual:
             return None
@@ -273,13 +270,12 @@ class _Reading:
 
     def __init__(self, axes: Sequence[Axis]) -> None:
         self._axes = [(axis, canonical(axis.name)) for axis in axes]
-        self._fields: dict[int, dict[str, str]] = {}
 
     def row(self, candidate: Candidate) -> Row:
         """Return what acts on every axis; what resolution does not show is as requested."""
         effective = candidate.effective
         folded = acting(effective, candidate.rules)
-        fields = self._named(effective)
+        fields = fields_of(effective)
         row = []
         for axis, flag in self._axes:
             asked = candidate.cell.get(axis.name)
@@ -291,13 +287,6 @@ class _Reading:
             else:
                 row.append(on_axis(axis, asked, effective[name]))
         return tuple(row)
-
-    def _named(self, effective: Mapping[str, object]) -> dict[str, str]:
-        """Return flag -> SGLang's field; worked out once for all cells of a build."""
-        key = hash(tuple(effective))
-        if key not in self._fields:
-            self._fields[key] = {canonical(n.replace("_", "-")): n for n in effective}
-        return self._fields[key]
 
 
 def on_axis(axis: Axis, asked: Value, effective: object) -> Value:

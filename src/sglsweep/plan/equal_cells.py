@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from sglsweep.flags import canonical
@@ -63,6 +64,7 @@ class Merged:
 def merge(candidates: Iterable[Candidate]) -> tuple[Merged, ...]:
     """Return the cells that equal an earlier one, each with that one."""
     speakers: dict[str, Candidate] = {}
+    plain: dict[str, str] = {}
     merged: list[Merged] = []
     seen: set[str] = set()
     for candidate in candidates:
@@ -72,7 +74,7 @@ def merge(candidates: Iterable[Candidate]) -> tuple[Merged, ...]:
         key, _ = functional_key(candidate)
         speaker = speakers.setdefault(key, candidate)
         if speaker is not candidate and not candidate.is_fixed:
-            merged.append(_merged(candidate, speaker))
+            merged.append(_merged(candidate, speaker, plain))
     return tuple(merged)
 
 
@@ -80,9 +82,8 @@ def functional_key(
     candidate: Candidate, *, is_ruled: bool = True
 ) -> tuple[str, tuple[Inert, ...]]:
     """Return what is the same for equal cells, and the rules that took part in it."""
-    effective = {n: v for n, v in candidate.effective.items() if n not in INCIDENTAL}
-    rules = _that_hold(effective, candidate.rules) if is_ruled else ()
-    acts = _folded(effective, rules)
+    rules = _that_hold(candidate.effective, candidate.rules) if is_ruled else ()
+    acts = {n: v for n, v in _folded(candidate.effective, rules).items() if n not in INCIDENTAL}
     return f"{candidate.setting} {json.dumps(acts, sort_keys=True)}", rules
 
 
@@ -106,29 +107,52 @@ def _is_value(value: object) -> bool:
 
 def by_flag(effective: Mapping[str, object]) -> dict[str, object]:
     """Return a configuration by canonical names of flags instead of SGLang's fields."""
-    return {canonical(name.replace("_", "-")): value for name, value in effective.items()}
+    return {flag_of(name): value for name, value in effective.items()}
+
+
+def fields_of(effective: Mapping[str, object]) -> Mapping[str, str]:
+    """Return flag -> SGLang's field; worked out once for all cells of a build."""
+    return _fields(tuple(effective))
+
+
+@lru_cache(maxsize=64)
+def _fields(names: tuple[str, ...]) -> Mapping[str, str]:
+    return {flag_of(name): name for name in names}
+
+
+@cache
+def flag_of(field_name: str) -> str:
+    """Return the canonical flag of one of SGLang's fields."""
+    return canonical(field_name.replace("_", "-"))
 
 
 def _that_hold(effective: Mapping[str, object], rules: Sequence[Inert]) -> tuple[Inert, ...]:
-    if not rules:
-        return ()
-    named = by_flag(effective)
-    return tuple(rule for rule in rules if rule.holds(named))
+    fields = fields_of(effective) if rules else {}
+    return tuple(
+        rule
+        for rule in rules
+        if rule.holds({flag: effective.get(fields.get(flag, "")) for flag in rule.when})
+    )
 
 
 def _folded(effective: Mapping[str, object], rules: Sequence[Inert]) -> Mapping[str, object]:
+    if not rules:
+        return effective
+    fields, folded = fields_of(effective), dict(effective)
     for rule in rules:
-        effective = {
-            name: rule.acts_as(value) if canonical(name.replace("_", "-")) in rule.flags else value
-            for name, value in effective.items()
-        }
-    return effective
+        for flag in rule.flags:
+            if flag in fields:
+                folded[fields[flag]] = rule.acts_as(folded[fields[flag]])
+    return folded
 
 
-def _merged(candidate: Candidate, speaker: Candidate) -> Merged:
+def _merged(candidate: Candidate, speaker: Candidate, plain: dict[str, str]) -> Merged:
+    """Tell what makes two cells equal; `plain` remembers their keys without any rule."""
     flags = candidate.cell.difference(speaker.cell)
-    own, _ = functional_key(candidate, is_ruled=False)
-    other, _ = functional_key(speaker, is_ruled=False)
+    for one in (candidate, speaker):
+        if one.cell.key not in plain:
+            plain[one.cell.key] = functional_key(one, is_ruled=False)[0]
+    own, other = plain[candidate.cell.key], plain[speaker.cell.key]
     rule = None if own == other else _rule_for(flags, functional_key(candidate)[1])
     if rule is not None:
         because = f"{rule.reason} ({rule.source})"
