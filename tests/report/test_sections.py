@@ -320,3 +320,14 @@ def test_every_table_of_the_page_scrolls_in_itself(lead_case_run: RunView) -> No
     assert text.count("<table") == text.count('<div class="wide"><table')
     for section in ("Memory", "Minimal failing combinations"):
         assert f"<h2>{section}</h2>" in text
+
+
+def test_a_flag_that_acts_alike_with_and_without_the_value_decides_no_hypothesis(
+    lead_case_run: RunView,
+) -> None:
+    alike = Cell({"disable-cuda-graph": "any other"})
+    run = replace(lead_case_run, acted=dict.fromkeys(range(1, 8), alike))
+    assert (
+        "graph capture makes the NaN. **Open**: with and without it SGLang makes the same of the "
+        "launches" in render(run)
+    )

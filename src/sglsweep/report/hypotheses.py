@@ -28,6 +28,7 @@ class Judged:
         disagree: attempts that did not, though nothing else explains it.
         elsewhere: attempts that failed, each with the combination that explains it.
         pair: two attempts that differ only in what the hypothesis is about, one with it.
+        is_idle: with and without it SGLang makes the same of the launches: nothing could tell.
     """
 
     state: str
@@ -35,17 +36,21 @@ class Judged:
     disagree: tuple[Outcome, ...] = ()
     elsewhere: tuple[tuple[Outcome, Combination], ...] = ()
     pair: tuple[Outcome, Outcome] | None = None
+    is_idle: bool = False
 
 
 def judged(run: RunView, item: Hypothesis) -> Judged:
     """Say what the attempts make of a hypothesis.
 
     A failure that another combination is known to make does not speak against a prediction that
-    something serves: unless the same failure is there with and without it, all else being equal.
+    something serves: unless the same failure is there with and without it, all else being equal,
+    and no such pair shows that it helps.
     """
     tests = [o for o in run.evidence if _is_test(run, o, item)]
     if not tests or not item.verdict:
         return Judged(state="open")
+    if _is_idle(run, item, tests):
+        return Judged(state="open", is_idle=True)
     agree = tuple(o for o in tests if o.verdict.value == item.verdict)
     missed = [o for o in tests if o.verdict.value != item.verdict]
     reasons = {o.attempt.number: _reason(run, item, o) for o in missed}
@@ -53,12 +58,15 @@ def judged(run: RunView, item: Hypothesis) -> Judged:
     disagree = tuple(o for o in missed if reasons[o.attempt.number] is None)
     if disagree:
         return Judged(state="refuted", agree=agree, disagree=disagree, elsewhere=elsewhere)
-    if agree:
-        pair = _pair(run, item, agree, is_alike=False)
-        return Judged(state="supported", agree=agree, elsewhere=elsewhere, pair=pair)
+    shown = _pair(run, item, agree, is_alike=False)
     against = _pair(run, item, missed, is_alike=True)
-    if against:
-        return Judged(state="refuted", disagree=tuple(missed), pair=against)
+    if against and not shown:
+        others = tuple((o, row) for o, row in elsewhere if o is not against[0])
+        return Judged(
+            state="refuted", agree=agree, disagree=against[:1], elsewhere=others, pair=against
+        )
+    if agree:
+        return Judged(state="supported", agree=agree, elsewhere=elsewhere, pair=shown)
     return Judged(state="open", elsewhere=elsewhere)
 
 
@@ -73,6 +81,18 @@ def _is_test(run: RunView, outcome: Outcome, item: Hypothesis) -> bool:
     is_named = outcome.diagnosis.confidence != "low" and outcome.verdict not in _NO_TEST
     return (is_named or outcome.verdict.value == item.verdict) and all(
         holds(outcome, flag, value) for flag, value in item.when.items()
+    )
+
+
+def _is_idle(run: RunView, item: Hypothesis, tests: list[Outcome]) -> bool:
+    """True if what the hypothesis is about acts alike in attempts with and without it."""
+    cells, names = known(run), _names(item)
+    others = [o for o in run.evidence if o not in tests]
+    found = [[cells.cell(o.attempt.number) for o in group] for group in (tests, others)]
+    pairs = [(here, there) for here in found[0] for there in found[1] if here and there]
+    return bool(pairs) and all(
+        not names & set(here.difference(there)) and names <= here.values.keys()
+        for here, there in pairs
     )
 
 

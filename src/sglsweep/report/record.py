@@ -196,6 +196,7 @@ def _hypothesis(run: RunView, index: int) -> dict[str, object]:
             for outcome, row in found.elsewhere
         ],
         "pair": None if found.pair is None else _numbers(found.pair),
+        "is_idle": found.is_idle,
     }
 
 

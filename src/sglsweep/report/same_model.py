@@ -21,7 +21,8 @@ def differs(outcome: Outcome) -> tuple[Difference, ...]:
     """Return what an attempt computes otherwise than the model's own configuration."""
     config = _config(outcome)
     architectures = config.get("architectures") if config else None
-    model = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
+    known = architectures[0] if isinstance(architectures, list) and architectures else None
+    model = str(known or outcome.diagnosis.metrics.get("model_class") or "")
     effective = outcome.diagnosis.effective or flags_of(outcome.attempt.argv)
     return differences(effective, config=config, model=model)
 

@@ -89,6 +89,8 @@ def _hypothesis(run: RunView, item: Hypothesis) -> Line:
     found = judged(run, item)
     says = f": {item.says}" if item.says else ""
     head: Line = (Code(item.id), says, ". ", Strong(found.state.capitalize()))
+    if found.is_idle:
+        return (*head, ": with and without it SGLang makes the same of the launches")
     parts = [part for part in (_against(item, found), _for(item, found)) if part]
     parts += [_elsewhere(outcome, row) for outcome, row in found.elsewhere]
     if not parts:
@@ -101,7 +103,7 @@ def _against(item: Hypothesis, found: Judged) -> Line:
         return ()
     came_to = ", ".join(f"{o.attempt.number} ({o.verdict.value})" for o in found.disagree)
     other = ""
-    if found.pair and not found.agree:
+    if found.pair:
         other = f"; {found.pair[1].attempt.number} fails alike without it, the rest being equal"
     return (f"predicted {item.verdict}, came to {came_to}{other}",)
 
@@ -111,7 +113,7 @@ def _for(item: Hypothesis, found: Judged) -> Line:
         return ()
     numbers = listed([o.attempt.number for o in found.agree])
     other = ""
-    if found.pair:
+    if found.pair and not found.disagree:
         other = f", and {found.pair[1].attempt.number} fails without it, the rest being equal"
     return (f"as predicted in {numbers} ({item.verdict}){other}",)
 

@@ -25,6 +25,8 @@ from sglsweep.report.words import evidence, numbers, warnings
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sglsweep.attempt import Outcome
     from sglsweep.report.view import RunView
 
@@ -94,9 +96,14 @@ def _warnings(run: RunView, group: Group) -> list[Line]:
     lines: list[Line] = []
     for suspect in list(found.values())[:_WARNINGS_SHOWN]:
         served = [o.attempt.number for o in run.serving if _has(o, suspect.id)]
-        innocent = f", harmless by itself: {listed(served)} serves with it" if served else ""
+        serve = f"{listed(served)} {_serve(served)} with it"
+        innocent = f", harmless by itself: {serve}" if served else ""
         lines.append((f"Warning beside it: {suspect.id} ", Code(one_line(suspect.text)), innocent))
     return lines
+
+
+def _serve(numbers: Sequence[int]) -> str:
+    return "serves" if len(numbers) == 1 else "serve"
 
 
 def _has(outcome: Outcome, suspect: str) -> bool:
