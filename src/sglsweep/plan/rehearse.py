@@ -72,6 +72,9 @@ def rehearse(
             asked = seen.asked_for(step.cell)
             steps.append(Launch(asked, seen.told(step.why, asked)))
         failed = supposed.failure(len(steps), step.cell)
+        if failed is None and len(steps) <= len(includes):
+            # Of a cell that varies no axis nothing can be blamed; the sweep goes on all the same.
+            failed = _failed(len(steps), step.cell, f"cause {len(steps)}", ())
         if failed is None:
             return Rehearsed(tuple(steps), f"attempt {len(steps)} has no value left to blame")
         history.append(failed)
