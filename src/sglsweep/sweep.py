@@ -30,7 +30,7 @@ from sglsweep.plan.decide import (
     base_of,
     decide,
 )
-from sglsweep.plan.effective import as_requested, to_record
+from sglsweep.plan.effective import as_requested, become, to_record
 from sglsweep.plan.goal import Goal
 from sglsweep.plan.hypotheses import Claim, on_effective
 from sglsweep.plan.ordered import ALL_TRIED
@@ -493,6 +493,7 @@ def record_decision(sweeping: Sweeping, decision: Decision) -> None:
         ],
         refused=_refused(settled.refused) if settled else [],
         effective=to_record(_acting(sweeping)),
+        becomes=become(settled.effective) if settled else {},
         equal=[
             *(
                 {"because": f"the same launch as attempt {number}", "count": 1, "cell": key}

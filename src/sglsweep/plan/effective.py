@@ -324,6 +324,21 @@ def _plain(value: object, asked: Value) -> Value:
     return value if value is None or isinstance(value, bool | int | float | str) else asked
 
 
+def become(seen: EffectiveCells) -> dict[str, dict[str, tuple[Value, ...]]]:
+    """Return axis -> requested value, spelled -> what acts in every cell in its place."""
+    found: dict[str, dict[str, dict[str, Value]]] = {}
+    for key, candidate in seen.candidates.items():
+        acts = seen.found[key]
+        for axis in seen.cells.axes:
+            asked = spell(candidate.cell.get(axis.name))
+            value = acts.get(axis.name)
+            found.setdefault(axis.name, {}).setdefault(asked, {}).setdefault(spell(value), value)
+    return {
+        name: {asked: tuple(acts.values()) for asked, acts in values.items() if asked not in acts}
+        for name, values in found.items()
+    }
+
+
 def recorded(stored: object) -> dict[int, Cell]:
     """Read what run.json holds of attempts' effective cells: number -> what acted in it.
 

@@ -10,10 +10,12 @@ What the loop records in run.json (`Journal.record`) and this reads; each may be
     goal         ["first-serving", ...]
     budget       {"hours", "attempts", ...}
     need         {"context", "concurrent"}
+    quality_reference   {"when"} or {"answers", "source"}: what answers are compared with
     hypotheses   [{"id", "says", "predicts"}]
     bisections   [{"bad", "good", "values", "is_proven", "is_flake", "failing", "serving"}]
     forecast     {"after", "why", "next_serves", "any_serves", "cells_left", "helps", ...}
     effective    [{"attempt", "values"}]            what acted on the axes in each attempt
+    becomes      {axis: {value: [what acts instead]}}   by SGLang's own resolution; values as JSON
     rehearsal    name of the world, where there is no real SGLang
     finish       why the sweep launches nothing more
     notes        [text]
@@ -120,6 +122,7 @@ class RunView:
         outcomes: finished attempts, by number.
         need: tokens of context and requests at once that a server must hold.
         acted: number of an attempt -> what acted on the axes, where SGLang was asked first.
+        becomes: axis -> requested value, spelled -> what acts in its place in every cell.
         forecast: what further attempts may bring, as the planner last worked it out.
     """
 
@@ -137,7 +140,9 @@ class RunView:
     hypotheses: tuple[Hypothesis, ...] = ()
     bisections: tuple[Bisected, ...] = ()
     acted: Mapping[int, Cell] = field(default_factory=dict)
+    becomes: Mapping[str, Mapping[str, Sequence[Value]]] = field(default_factory=dict)
     forecast: Mapping[str, object] = field(default_factory=dict)
+    reference: Mapping[str, object] = field(default_factory=dict)
     world: str = ""
     finish: str = ""
     notes: tuple[str, ...] = ()
@@ -245,7 +250,9 @@ def view_of(stored: StoredRun) -> RunView:
         hypotheses=tuple(_hypothesis(entry) for entry in _objects(facts.get("hypotheses"))),
         bisections=tuple(_bisections(facts.get("bisections"))),
         acted=recorded(facts.get("effective")),
+        becomes=_becomes(facts.get("becomes")),
         forecast=_object(facts.get("forecast")),
+        reference=_object(facts.get("quality_reference")),
         world=str(facts.get("rehearsal") or ""),
         finish=str(facts.get("finish") or ""),
         notes=_texts(facts.get("notes")),
@@ -311,6 +318,17 @@ def _hypothesis(entry: Mapping[str, object]) -> Hypothesis:
         when=when,  # type: ignore[arg-type]  # _is_value above
         verdict=str(predicts.get("verdict") or ""),
     )
+
+
+def _becomes(stored: object) -> dict[str, dict[str, tuple[Value, ...]]]:
+    return {
+        axis: {
+            asked: tuple(value for value in acts if _is_value(value))
+            for asked, acts in _object(values).items()
+            if isinstance(acts, list | tuple)
+        }
+        for axis, values in _object(stored).items()
+    }
 
 
 def _bisections(stored: object) -> Iterable[Bisected]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sglsweep.catalogue.inert import ALL_OTHERS
+from sglsweep.matrix import NO_EFFECT, spell
 from sglsweep.report.document import (
     Block,
     Bullets,
@@ -53,10 +55,20 @@ def _axis_rows(run: RunView, axis: Axis) -> list[tuple[Line, ...]]:
     rows: list[tuple[Line, ...]] = []
     for value in axis.values:
         having = run.having(axis.name, value)
-        rows.append(
-            ((Code(axis.name),) if not rows else ("",), _value(value), *_counts(run, having))
-        )
+        counts = _counts(run, having) if having else (_unlaunched(run, axis, value), ("",))
+        rows.append(((Code(axis.name),) if not rows else ("",), _value(value), *counts))
     return rows
+
+
+def _unlaunched(run: RunView, axis: Axis, value: Value) -> Line:
+    """Say of a value that was not launched what stands for it, where SGLang makes that of it."""
+    acts = run.becomes.get(axis.name, {}).get(spell(value), ())
+    named = [v for v in acts if v not in {NO_EFFECT, ALL_OTHERS}]
+    if not acts:
+        return ("not launched",)
+    if not named:
+        return ("not launched: other values act alike",)
+    return ("not launched: SGLang makes it ", *joined([_value(v) for v in named], " or "))
 
 
 def _value(value: Value) -> Line:
@@ -66,8 +78,6 @@ def _value(value: Value) -> Line:
 
 
 def _counts(run: RunView, having: Sequence[Outcome]) -> tuple[Line, Line]:
-    if not having:
-        return ("not launched",), ("",)
     served = [o for o in having if o in run.serving]
     failed = [o for o in having if o not in run.serving]
     names = [o.diagnosis.cause or o.verdict.value for o in failed]
