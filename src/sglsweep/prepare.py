@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _FLAGS_TIMEOUT_S = 180.0
 _FACTS_TIMEOUT_S = 60.0
+_SGLANG = "sglang>=0.5.4,<0.6"
+"""As the extra `host` has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,9 +173,12 @@ def probe_flags(host: Host, python: str, *, build: str) -> FlagTable:
         return FlagTable.from_json(said)
     error = (said or {}).get("error") or answer.stderr.decode("utf-8", "replace")
     lines = str(error).strip().splitlines() or [f"exit status {answer.exit_status}"]
+    way = f"Try it there: {python} -c 'import sglang.srt.server_args'"
+    if "No module named 'sglang'" in lines[-1]:
+        way = f"Install it there: {python} -m pip install '{_SGLANG}' (brings torch, FlashInfer)."
     raise HostError(
         f"{host.name}: build '{build}': {python} has no SGLang that can be used: {lines[-1]}",
-        next_step=f"Try it there: {python} -c 'import sglang.srt.server_args'",
+        next_step=way,
     )
 
 

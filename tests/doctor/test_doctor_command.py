@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,8 +19,8 @@ from sshd import running_sshd
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
 # One card; this test's own process holds it.
 _SMI = """#!/bin/sh
 case "$*" in
@@ -74,6 +76,9 @@ def test_who_holds_a_card_is_named_and_a_build_without_sglang_is_a_problem(
     assert status == 3
     assert f"held by pid {os.getpid()}" in checks["gpu 0"]["said"]
     assert "has no SGLang that can be used" in checks["build default"]["said"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (sglang, *_) = extras["optional-dependencies"]["host"]
+    assert f"-m pip install '{sglang}'" in checks["build default"]["next_step"]
 
 
 def test_an_unknown_host_key_is_the_whole_answer(tmp_path: Path) -> None:
