@@ -184,6 +184,8 @@ def _had_by_others(
 ) -> tuple[str, tuple[int, ...]]:
     """Return what this attempt lacked and others of the run had, and which; none, no others."""
     cause = diagnosis.cause or ""
+    if cause == "port-in-use" and end.port_holder:
+        return "", ()  # each slot has a port of its own: whoever holds it is nobody of the run
     if cause in _OF_THE_HOST:
         return _OF_THE_HOST[cause], end.beside
     if cause in _OF_THE_CARD:

@@ -293,6 +293,7 @@ def test_whoever_has_the_port_is_named() -> None:
     ended = End(kind=EndKind.FATAL_LINE, port_holder="pid 12 (nginx)")
     assert conclude(log, ended).next_step == "Pid 12 (nginx) listens on it. End it."
     assert conclude(log, End(kind=EndKind.FATAL_LINE)).next_step == "End it."
+    assert conclude(log, replace(ended, beside=(2,))).verdict is Verdict.ENV_ERROR
 
 
 def test_a_rank_that_vanished_is_named_where_the_log_holds_only_a_cascade() -> None:
