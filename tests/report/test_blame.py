@@ -438,3 +438,20 @@ def test_a_long_table_is_cut_to_what_a_reader_can_use() -> None:
     text = words(run_of(*outcomes, launched(60, "--kv none", OK)))
     assert "| 1, 2, 3, 4, 5, 6, 7, 8 and 21 more |" in text
     assert len(text.splitlines()) < 30
+
+
+def test_one_flag_by_two_names_is_named_once() -> None:
+    blames = (Blame("nsa-decode-backend"), Blame("dsa-decode-backend", "trtllm"))
+    flags = "--dsa-decode-backend trtllm"
+    run = run_of(launched(1, flags, NAN, blames=blames))
+    (line,) = tell_all(run, groups(run)[0])
+    assert plain(line) == "Suspected, by the signature alone: dsa-decode-backend=trtllm"
+
+
+def test_the_model_that_a_signature_names_is_the_axis() -> None:
+    blames = (Blame("model-path", "broken"),)
+    bad = launched(1, "", NAN, blames=blames)
+    bad = replace(bad, attempt=replace(bad.attempt, model="broken"))
+    run = run_of(bad, launched(2, "", OK))
+    assert [row.values for row in combinations(run)] == [{"model": "broken"}]
+    assert len(tell_all(run, groups(run)[0])) == 1

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Words = dict[str, str | None]
 """Setting -> its text; None = not passed, "" = passed without a value."""
 _MOST_AXES = 60
+_MODEL_FLAG = "model-path"
+"""The flag that the axis `model` sets; signatures name the flag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +92,10 @@ def _written(run: RunView) -> dict[str, str]:
 
 def key(name: str) -> str:
     """Return one name for all spellings of a setting."""
-    is_flag = name not in {"build", "model"} and not name.startswith(("env.", HOST))
-    return canonical(name) if is_flag else name
+    if name in {"build", "model"} or name.startswith(("env.", HOST)):
+        return name
+    flag = canonical(name)
+    return "model" if flag == _MODEL_FLAG else flag
 
 
 def is_inert(run: RunView, outcome: Outcome, name: str) -> bool:

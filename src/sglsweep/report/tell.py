@@ -41,6 +41,8 @@ def tell_all(run: RunView, group: Group) -> list[Line]:
     refuted = [_refuted(row) for row in rows if row.is_refuted]
     if refuted:
         lines.append(("Named, but not to blame by itself: ", *joined(refuted, "; ")))
+    if len(twins_of(run, group)) == len(group.outcomes):
+        return lines
     said = {name for row in rows if row.is_named or row.is_refuted for name in row.keys}
     return lines + _by_signature(run, group, said)
 
@@ -275,38 +277,51 @@ class _Named(NamedTuple):
 
 def _by_signature(run: RunView, group: Group, said: set[str]) -> list[Line]:
     """Name what the signature implicates beside the table, with what speaks against it."""
-    found = [
-        _named(run, group, blame)
-        for blame in _blames(group)
-        if key(blame.flag.removeprefix("effective.")) not in said
-    ]
-    alone: list[Line] = [
-        (_word(item.blame),) for item in found if not item.served and not item.without
-    ]
+    found = [_named(run, group, blame) for blame in _blames(group) if _flag_of(blame) not in said]
+    alone: list[Line] = [(_word(item.blame),) for item in found if item.is_alone]
     lines: list[Line] = [("Suspected, by the signature alone: ", *joined(alone))] if alone else []
-    return lines + [_spoken_for(item) for item in found if not item.is_alone]
+    told = [item for item in found if not item.is_alone]
+    for opening in dict.fromkeys(_opening(item) for item in told):
+        same = [_spoken_for(item) for item in told if _opening(item) == opening]
+        lines.append((f"Named by the signature, but {opening}: ", *joined(same, "; ")))
+    return lines
+
+
+def _opening(item: _Named) -> str:
+    if item.inert:
+        return "without effect"
+    return "not to blame by itself" if item.served else "not needed for it"
 
 
 def _spoken_for(item: _Named) -> Line:
+    """Name a value, with the attempts that speak for its innocence."""
     if item.inert:
-        how = f" (it selects nothing in {listed(list(item.inert))})"
-        return ("Named by the signature, but without effect: ", _word(item.blame), how)
-    if item.served:
-        verb = "serves" if len(item.served) == 1 else "serve"
-        how = f" ({listed(list(item.served))} {verb} with it)"
-        return ("Named by the signature, but not to blame by itself: ", _word(item.blame), how)
-    verb = "fails" if len(item.without) == 1 else "fail"
-    how = f" ({listed(list(item.without))} {verb} alike without it)"
-    return ("Named by the signature, but not needed for it: ", _word(item.blame), how)
+        return (_word(item.blame), f" (it selects nothing in {listed(list(item.inert))})")
+    numbers = item.served or item.without
+    verb = "serve" if item.served else "fail"
+    how = "with it" if item.served else "alike without it"
+    verb = f"{verb}s" if len(numbers) == 1 else verb
+    return (_word(item.blame), f" ({listed(list(numbers))} {verb} {how})")
 
 
 def _blames(group: Group) -> Sequence[Blame]:
-    found = {(b.flag, str(b.value)): b for o in group.outcomes for b in o.diagnosis.blames}
+    """Return what the signature names, each flag's value once; without a value only if alone."""
+    every = [b for o in group.outcomes for b in o.diagnosis.blames]
+    valued = {_flag_of(b) for b in every if b.value is not None}
+    found = {
+        (_flag_of(b), str(b.value)): b
+        for b in every
+        if b.value is not None or _flag_of(b) not in valued
+    }
     return tuple(found.values())
 
 
+def _flag_of(blame: Blame) -> str:
+    return key(blame.flag.removeprefix("effective."))
+
+
 def _named(run: RunView, group: Group, blame: Blame) -> _Named:
-    name = key(blame.flag.removeprefix("effective."))
+    name = _flag_of(blame)
     inert = tuple(_number(o) for o in group.outcomes if is_inert(run, o, name))
     if inert or blame.value is None:
         return _Named(blame, inert=inert)
