@@ -9,7 +9,7 @@ from report.test_blame import launched, run_of
 from sglsweep.plan.memory import Memory
 from sglsweep.report import findings_json
 from sglsweep.report.markdown import to_markdown
-from sglsweep.report.memory import MemoryRow, memory_rows
+from sglsweep.report.memory import MemoryRow, headroom, memory_rows
 from sglsweep.report.sections.memory import memory
 from sglsweep.verdict import Verdict
 
@@ -104,3 +104,20 @@ def test_a_row_is_made_of_the_memory_that_the_log_tells() -> None:
         pool_gb=5.0,
         pool_tokens=50_000,
     )
+
+
+def test_a_larger_fraction_that_arithmetic_allows_is_told() -> None:
+    assert headroom([FIRST], FIRST) == (0.905, 105_000)
+
+
+def test_nothing_is_told_where_the_fraction_is_as_large_as_it_can_be() -> None:
+    full = tried(1, "", 0.9, kv_gb=5.0, kv_tokens=50_000, avail_after_graphs_gb=3.0)
+    assert headroom([full], full) is None
+    bare = tried(1, "", 0.9)
+    assert headroom([bare], bare) is None
+
+
+def test_a_fraction_that_ran_out_of_memory_is_not_offered() -> None:
+    bad = tried(2, "", 0.9)
+    bad = replace(bad, diagnosis=replace(bad.diagnosis, verdict=Verdict.OOM, cause="oom-runtime"))
+    assert headroom([FIRST, bad], FIRST) is None

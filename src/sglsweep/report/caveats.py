@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from sglsweep.attempt import StepState
 from sglsweep.flags import canonical
 from sglsweep.flags.renames import same_values
+from sglsweep.plan.memory import FRACTION, MARGIN_GB
 from sglsweep.report.best import holds_need, needed_tokens
 from sglsweep.report.document import Code, Line, Strong, joined, one_line, prose
 from sglsweep.report.launches import flags_of
+from sglsweep.report.memory import headroom
 from sglsweep.report.numbers import CONTEXT, KV_TOKENS, MAX_RUNNING, count, listed, metric
 from sglsweep.report.same_model import same_model
 from sglsweep.report.words import flaky, warnings
@@ -34,6 +36,7 @@ def caveats(run: RunView, outcome: Outcome) -> list[Line]:
         *_steps(outcome),
         _redirected(outcome),
         *_suspects(outcome),
+        _headroom(run, outcome),
     ]
     return [line for line in lines if line]
 
@@ -88,6 +91,19 @@ def _room(run: RunView, outcome: Outcome) -> Line:
     return (
         f"Room: {count(tokens)} KV tokens = {tokens / context:.1f} requests of the full "
         f"{count(context)} tokens of context{shared}.",
+    )
+
+
+def _headroom(run: RunView, outcome: Outcome) -> Line:
+    """Say what a larger fraction would hold; not of figures that others had a part in."""
+    found = None if outcome.end.sharing else headroom(run.outcomes, outcome)
+    if found is None:
+        return ()
+    fraction, tokens = found
+    return (
+        "Not launched: by arithmetic ",
+        Code(f"--{FRACTION} {fraction:g}"),
+        f" holds {count(tokens)} KV tokens and leaves {MARGIN_GB:g} GB after capture or more.",
     )
 
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sglsweep.plan.memory import FRACTION, Memory, binding_ranks, memory_of, smallest_said
+from sglsweep.plan.memory import (
+    CEILING,
+    FRACTION,
+    Memory,
+    Side,
+    binding_ranks,
+    memory_of,
+    side_of,
+    smallest_said,
+)
 from sglsweep.report.evidence import key
 from sglsweep.report.held import resolved_to
 from sglsweep.report.launches import changes
@@ -54,6 +64,9 @@ _GRAPHS = frozenset(
     }
 )
 """Settings that change what graphs and buffers take: what is left does not carry over."""
+
+
+_WORTH_RAISING = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +154,27 @@ def _differing(before: Outcome, after: Outcome) -> frozenset[str]:
 def _is_alike(before: Outcome, after: Outcome, name: str) -> bool:
     old, new = (resolved_to(outcome, name) for outcome in (before, after))
     return old is not None and old == new
+
+
+def headroom(outcomes: Sequence[Outcome], outcome: Outcome) -> tuple[float, int] | None:
+    """Return a larger fraction that arithmetic allows an attempt, with its KV tokens.
+
+    None where there is none worth a launch, or where it is known to be too high.
+    """
+    memory = memory_of(outcome)
+    largest = memory.largest() if memory else None
+    if memory is None or largest is None or largest - memory.fraction < _WORTH_RAISING:
+        return None
+    failed = [
+        known.fraction
+        for other in outcomes
+        if side_of(other) is Side.TOO_HIGH and (known := memory_of(other))
+    ]
+    fraction = math.floor(min(largest, CEILING) * 1000) / 1000
+    tokens = memory.tokens_at(fraction)
+    if tokens is None or fraction <= memory.fraction or any(f <= fraction for f in failed):
+        return None
+    return fraction, tokens
 
 
 def row_json(row: MemoryRow) -> dict[str, object]:
