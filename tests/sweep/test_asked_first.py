@@ -89,9 +89,10 @@ def test_one_launch_a_configuration_and_none_for_what_is_refused(tmp_path: Path)
     assert sum(entry["count"] for entry in stored["equal"]) == 1
     acted = {tuple(e["values"].values()) for e in stored["effective"]}
     assert ("flashinfer", "fp8_e4m3") in acted
-    assert (
-        f"5 cells refused by SGLang itself: {REFUSAL}" in (swept.run / "FINDINGS.md").read_text()
-    )
+    told = (swept.run / "FINDINGS.md").read_text()
+    judged = "(bad-config, dsa-backend-kv-dtype-conflict)"
+    assert f"5 cells refused by SGLang itself {judged}: {REFUSAL}" in told
+    assert "| `fp8_e4m3` | not asked for, but SGLang takes it in" in told
 
 
 def test_a_refused_attempt_is_not_launched_unless_that_is_wanted(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def findings_json(run: RunView) -> dict[str, object]:
         "not_repeated": list(flaky_attempts(run)),
         "not_launched": [
             {"kind": e.kind, "because": e.because, "count": e.count, "what": e.what}
+            | ({"verdict": e.verdict, "cause": e.cause or None} if e.verdict else {})
             for e in run.left_out
         ],
         "hypotheses": [_hypothesis(run, index) for index in range(len(run.hypotheses))],

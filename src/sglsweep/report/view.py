@@ -5,7 +5,7 @@ What the loop records in run.json (`Journal.record`) and this reads; each may be
     axes         [{"name", "values"}]               the matrix
     cells        number of cells to launch at most, excluded ones not counted
     excluded     [{"because", "count", "cell" or "when"}]   never launched, by reason
-    refused      the same, where SGLang itself refuses
+    refused      the same, where SGLang itself refuses, with "verdict" and "cause"
     equal        the same, where another cell stands for them
     goal         ["first-serving", ...]
     budget       {"hours", "attempts", ...}
@@ -78,12 +78,15 @@ class LeftOut:
     Attributes:
         kind: "excluded" by the user, "refused" by SGLang, "equal" to another cell.
         what: the condition or the cell, as `flag=value` words.
+        verdict: of refused cells, as a launch would have come to it. cause: likewise.
     """
 
     kind: str
     because: str
     count: int = 1
     what: str = ""
+    verdict: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,6 +294,8 @@ def _left_out(kind: str, entry: Mapping[str, object]) -> LeftOut:
         because=str(entry.get("because") or entry.get("why") or "no reason given"),
         count=_whole(entry.get("count")) or 1,
         what=words,
+        verdict=str(entry.get("verdict") or ""),
+        cause=str(entry.get("cause") or ""),
     )
 
 

@@ -62,6 +62,9 @@ def _axis_rows(run: RunView, axis: Axis) -> list[tuple[Line, ...]]:
 
 def _unlaunched(run: RunView, axis: Axis, value: Value) -> Line:
     """Say of a value that was not launched what stands for it, where SGLang makes that of it."""
+    acted = [n for n, cell in run.acted.items() if spell(cell.get(axis.name)) == spell(value)]
+    if acted:
+        return (f"not asked for, but SGLang takes it in {listed(acted)}",)
     acts = run.becomes.get(axis.name, {}).get(spell(value), ())
     named = [v for v in acts if v not in {NO_EFFECT, ALL_OTHERS}]
     if not acts:

@@ -41,8 +41,9 @@ def not_launched(run: RunView) -> list[Block]:
 
 def _entry(entry: LeftOut) -> Line:
     what: Line = (" ", Code(one_line(entry.what, limit=160))) if entry.what else ()
+    judged = ", ".join(word for word in (entry.verdict, entry.cause) if word)
     return (
-        f"{plural(entry.count, 'cell')} {_KINDS[entry.kind]}:",
+        f"{plural(entry.count, 'cell')} {_KINDS[entry.kind]}{f' ({judged})' if judged else ''}:",
         *what,
         " ",
         *prose(entry.because, limit=240),
