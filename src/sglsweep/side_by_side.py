@@ -184,7 +184,7 @@ class _Crew:
         because = alone_because(wanted, place, self._slots)
         if not because:
             return place
-        self._tell_once(f"launched alone where that holds: {because}")
+        self._tell_once(f"alone on the host: {because}")
         return self._slots.alone(command.env, number=number)
 
     def _site(self, place: Place) -> Site:

@@ -143,18 +143,18 @@ class Wanted:
 
 
 def alone_because(wanted: Wanted, place: Place, slots: Slots) -> str:
-    """Return why an attempt must not have neighbours where it would run; "" where it may."""
+    """Return the kind of launches that must not have neighbours; "" where this is of none."""
     if place.is_alone:
         return ""
     flags = {canonical(name): text for name, text in flags_of(wanted.argv).items()}
     if wanted.is_repeat:
-        return "it repeats an attempt"
+        return "repeats of an attempt"
     if place.gpus and gpus_needed(flags) > len(place.gpus):
-        return f"it needs {gpus_needed(flags)} GPUs, a slot has {len(place.gpus)}"
+        return f"cells that need {gpus_needed(flags)} GPUs (a slot has {len(place.gpus)})"
     if any(canonical(name) in flags for name in _PORTS):
-        return "it takes ports that attempts beside it take as well (DP attention, nccl-port)"
+        return "cells with ports beside their own (DP attention, nccl-port, dist-init-addr)"
     if place.shares_memory and wanted.is_measured:
-        return "its speed is measured, and slots share the same card"
+        return "cells whose speed is measured, since slots share a card"
     return _memory_words(wanted.cell, flags, slots) if place.shares_memory else ""
 
 
@@ -170,20 +170,20 @@ def gpus_needed(flags: Mapping[str, str]) -> int:
 
 
 def _memory_words(cell: Cell, flags: Mapping[str, str], slots: Slots) -> str:
-    """Return why memory forbids neighbours on the same card.
+    """Return the kind of launches whose memory forbids neighbours on the same card.
 
     A fraction is taken of what is free when the server measures it, so neighbours that start
     together see each other's pools as missing memory; a number of tokens is no such matter.
     """
     if FRACTION in cell.values:
-        return f"{FRACTION} is a question of the sweep, and slots share the same memory"
+        return f"cells that name {FRACTION}, since slots share memory"
     if canonical("max-total-tokens") in flags:
         return ""
     fraction = _number(flags.get(canonical(FRACTION)))
     on_one = -(-slots.count // max(len(slots.cards or ()), 1))
     if fraction is not None and fraction * on_one <= _ROOM:
         return ""
-    return "nothing caps its memory (max-total-tokens would), and slots share it"
+    return "cells without a cap on memory (max-total-tokens is one), since slots share it"
 
 
 def _number(text: str | None) -> float | None:

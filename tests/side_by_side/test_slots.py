@@ -91,18 +91,18 @@ def test_what_may_have_neighbours(found: Slots, argv: str, cell: dict[str, Value
 @pytest.mark.parametrize(
     ("found", "argv", "cell", "said"),
     [
-        (APART, "--tp 8", {}, "it needs 8 GPUs, a slot has 4"),
-        (APART, "--tp-size 2 --pp 4", {}, "it needs 8 GPUs"),
-        (APART, "--tp 4 --dp 2", {}, "it needs 8 GPUs"),
+        (APART, "--tp 8", {}, "cells that need 8 GPUs (a slot has 4)"),
+        (APART, "--tp-size 2 --pp 4", {}, "need 8 GPUs"),
+        (APART, "--tp 4 --dp 2", {}, "need 8 GPUs"),
         (APART, "--tp 4 --dp 4 --enable-dp-attention", {}, "DP attention"),
         (APART, "--nccl-port 5000", {}, "nccl-port"),
-        (SHARED, "", {}, "max-total-tokens would"),
-        (SHARED, "--mem-fraction-static 0.8", {}, "nothing caps its memory"),
+        (SHARED, "", {}, "max-total-tokens is one"),
+        (SHARED, "--mem-fraction-static 0.8", {}, "without a cap on memory"),
         (
             SHARED,
             "--max-total-tokens 4096 --mem-fraction-static 0.3",
             {"mem-fraction-static": 0.3},
-            "a question of the sweep",
+            "that name mem-fraction-static",
         ),
     ],
 )
