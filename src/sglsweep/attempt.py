@@ -356,6 +356,41 @@ class Instants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QualityAnswer:
+    """One question about whether a server is the model that was asked for.
+
+    Attributes:
+        kind: question, needle, tool (a call is right), no-tool (a call is wrong).
+        right: None: not judged, since it was refused or cut off.
+        text: the last word of the answer, thoughts left out, shortened.
+    """
+
+    id: str
+    kind: str
+    prompt: str
+    right: bool | None = None
+    text: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quality:
+    """What a proven server answered to questions with known answers.
+
+    Attributes:
+        note: what could not be asked, and why.
+    """
+
+    answers: tuple[QualityAnswer, ...] = ()
+    note: str = ""
+
+    @property
+    def right(self) -> int:
+        """How many were right."""
+        return sum(a.right is True for a in self.answers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
     """Seconds spent on one attempt, by what they were spent on.
 
@@ -400,6 +435,7 @@ class Outcome:
         server_info: what the running server said of itself, where it was asked.
         ladder: how it bore more and more requests at once, where that was measured.
         soak: how it bore a long load, where that was asked for.
+        quality: how it answered questions, where that was asked for.
     """
 
     attempt: Attempt
@@ -412,6 +448,7 @@ class Outcome:
     server_info: Mapping[str, object] = field(default_factory=dict)
     ladder: Ladder | None = None
     soak: Soak | None = None
+    quality: Quality | None = None
 
     @property
     def verdict(self) -> Verdict:

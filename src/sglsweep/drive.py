@@ -272,6 +272,7 @@ class Drive:
             server_info=said,
             ladder=proved.ladder if proved else None,
             soak=proved.soak if proved else None,
+            quality=proved.quality if proved else None,
         )
         self.site.journal.stopping(outcome)
         self.site.listener.tell(Stopping(outcome=outcome))

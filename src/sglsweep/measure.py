@@ -22,6 +22,7 @@ from sglsweep.probe.load_tool import (
     tool_of,
     why_not,
 )
+from sglsweep.probe.quality import Questioning
 from sglsweep.probe.soak import Soaking
 from sglsweep.probe.steps import failed
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from sglsweep.keeper_files import ToolAnswer
     from sglsweep.probe.load_result import Wave
     from sglsweep.probe.steps import ProofStepPlan
-    from sglsweep.probe.target import Target, Traffic
+    from sglsweep.probe.target import QualitySettings, Target, Traffic
 
 _LADDER_S = 1800.0
 """No further rung is begun after this long."""
@@ -197,6 +198,23 @@ def _told(rung: Rung, name: str) -> ProofStep:
     words += [f"{rung.errors} of {rung.requests} failed"] if rung.errors else []
     words += ["beyond the objectives"] if rung.meets_slo is False else []
     return ProofStep(name=name, state=StepState.OK, detail=", ".join(words))
+
+
+def question(
+    followed: Followed,
+    target: Target,
+    wanted: QualitySettings,
+    told: Callable[[Questioning], None],
+) -> tuple[Questioning, End | None]:
+    """Ask whether it is the same model; `told` hears of every step."""
+    questioning = Questioning(target, wanted)
+    end: End | None = None
+    while end is None and (plan := questioning.next()) is not None:
+        asked, end = ask(followed, plan)
+        if end is None or end.kind not in _CUT_SHORT:
+            questioning.judge(plan, asked)
+        told(questioning)
+    return questioning, end
 
 
 def soak(

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sglsweep.ask import ask, last_words
-from sglsweep.attempt import End, EndKind, Ladder, Proof, ProofStep, Soak, StepState
+from sglsweep.attempt import End, EndKind, Ladder, Proof, ProofStep, Quality, Soak, StepState
 from sglsweep.events import StepAsked
-from sglsweep.measure import climb, soak
+from sglsweep.measure import climb, question, soak
 from sglsweep.probe.proof import Asked, Session, from_launch
 from sglsweep.triage.ending import Ending
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sglsweep.ask import Followed
     from sglsweep.probe.ladder import Climb
     from sglsweep.probe.proof import Target
+    from sglsweep.probe.quality import Questioning
     from sglsweep.probe.soak import Soaking
 
 
@@ -29,6 +30,7 @@ class Proved:
     server_info: Mapping[str, object] = field(default_factory=dict)
     ladder: Ladder | None = None
     soak: Soak | None = None
+    quality: Quality | None = None
 
 
 def prove(followed: Followed, keep: Callable[[Proved], None]) -> Proved:
@@ -55,7 +57,7 @@ def prove(followed: Followed, keep: Callable[[Proved], None]) -> Proved:
     if end is not None or not proved.proof.holds:
         return proved
     keep(proved)
-    for measure in (_climbed, _soaked):
+    for measure in (_questioned, _climbed, _soaked):
         if proved.end.kind is EndKind.PROVEN and proved.proof.holds:
             proved = measure(followed, session.target, proved, keep)
             keep(proved)
@@ -63,6 +65,18 @@ def prove(followed: Followed, keep: Callable[[Proved], None]) -> Proved:
 
 
 _Keep = Callable[[Proved], None]
+
+
+def _questioned(followed: Followed, target: Target, proved: Proved, keep: _Keep) -> Proved:
+    wanted = followed.site.probe.quality
+    if wanted is None or not target.is_generation:
+        return proved
+
+    def told(questioning: Questioning) -> None:
+        keep(replace(proved, quality=questioning.quality))
+
+    done, end = question(followed, target, wanted, told)
+    return replace(_with_step(followed, proved, done.step, end), quality=done.quality)
 
 
 def _climbed(followed: Followed, target: Target, proved: Proved, keep: _Keep) -> Proved:

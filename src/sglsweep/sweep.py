@@ -38,7 +38,15 @@ from sglsweep.plan.outside import to_json
 from sglsweep.plan.spent import spent_s
 from sglsweep.plan.stages import Budget
 from sglsweep.plan.strategy import Finish
-from sglsweep.probe.target import USUAL_RUNGS, KnownAnswer, Need, ProbeSettings, Traffic
+from sglsweep.probe.target import (
+    USUAL_RUNGS,
+    KnownAnswer,
+    Need,
+    ProbeSettings,
+    QualityQuestion,
+    QualitySettings,
+    Traffic,
+)
 from sglsweep.resolve import Asking, resolve_cells, unasked
 from sglsweep.site import Site
 from sglsweep.slots import slots_of
@@ -392,7 +400,21 @@ def probe_settings(sweep: Sweep) -> ProbeSettings:
         has_random_weights=probe.weights == "dummy",
         load=None if probe.load is None else (probe.load.concurrency, probe.load.requests),
         traffic=traffic_of(sweep),
+        quality=quality_of(sweep),
         soak_s=probe.soak,
+    )
+
+
+def quality_of(sweep: Sweep) -> QualitySettings | None:
+    """Return what tells whether a serving cell is the model that was asked for."""
+    wanted = sweep.quality
+    if wanted is None:
+        return None
+    return QualitySettings(
+        questions=tuple(QualityQuestion(q.prompt, q.contains) for q in wanted.questions),
+        needle=wanted.needle.context if wanted.needle else None,
+        tools=wanted.tools,
+        tokens=wanted.tokens,
     )
 
 
@@ -508,6 +530,7 @@ def record_decision(sweeping: Sweeping, decision: Decision) -> None:
             "keep": sweep.budget.keep,
         },
         need={"context": sweep.need.context, "concurrent": sweep.need.concurrent},
+        quality_reference=sweep.quality_reference,
         priors=[_prior(taken) for taken in earlier_runs(sweeping.ground)],
         hypotheses=[
             {"id": h.id, "says": h.says, "predicts": {**_single(h.when), **_single(h.outcome)}}

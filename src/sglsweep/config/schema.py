@@ -277,6 +277,47 @@ class Probe(Keys):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QualityQuestion(Keys):
+    """A question and words of which the right answer has one."""
+
+    prompt: Text
+    contains: Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needle(Keys):
+    """A fact to be found again in so many tokens of context."""
+
+    context: Annotated[int, Strict(), Field(ge=256)]
+
+
+def _reference(value: object) -> object:
+    if isinstance(value, (str, dict)) and value:
+        return value
+    raise wrong(
+        "names no reference", "Write {FLAG: value} of a cell, or the path of an attempt.json."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quality(Keys):
+    """What tells whether a serving cell is the model that was asked for.
+
+    Attributes:
+        questions: empty: a dozen of common knowledge.
+        tools: ask for tool calls too.
+        tokens: most tokens of an answer, thoughts included.
+        reference: a cell of this sweep, or an attempt.json with the answers to compare with.
+    """
+
+    questions: tuple[QualityQuestion, ...] = ()
+    needle: Needle | None = None
+    tools: Switch = False
+    tokens: Count = 512
+    reference: Annotated[Text | WhenMap | None, BeforeValidator(_reference)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workload(Keys):
     """The traffic that `fastest` measures.
 
@@ -334,6 +375,7 @@ class SweepEntry(Keys):
     limits: dict[LimitName, Duration] = field(default_factory=dict)
     probe: Probe = field(default_factory=Probe)
     workload: Workload | None = None
+    quality: Quality | None = None
     prior: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()
     resolve: Switch = True
     remedies: Switch = False

@@ -12,8 +12,9 @@ from sglsweep.config.checks import kept_for_nothing, mislinked, misnamed, oversp
 from sglsweep.config.document import Document, Loc, load_document
 from sglsweep.config.mistakes import Note, refuse
 from sglsweep.config.models import Model, read_models
+from sglsweep.config.quality import Reference, read_reference
 from sglsweep.config.requests import read_requests
-from sglsweep.config.schema import Budget, Need, Probe, SweepEntry, Work, Workload
+from sglsweep.config.schema import Budget, Need, Probe, Quality, SweepEntry, Work, Workload
 from sglsweep.config.script import Script, read_script
 from sglsweep.config.secrets import read_secrets
 from sglsweep.config.unsupported import not_yet
@@ -49,7 +50,7 @@ ANCHORS = "x-"
 _SECTIONS = frozenset(
     (
         *("need", "builds", "launch", "matrix", "link", "exclude", "include", "hypotheses"),
-        *("budget", "limits", "probe", "workload", "prior"),
+        *("budget", "limits", "probe", "workload", "quality", "prior"),
     )
 )
 
@@ -106,6 +107,7 @@ class Sweep:
         links: names of axes that go together, by position.
         limits: phase, `jit` or `download` -> seconds.
         requests: the user's own, asked as a step of the proof.
+        quality_reference: what the answers to `quality` are compared with.
         prior: folders of earlier runs, or files of exported findings.
         remedies: what the catalogue knows against a cause may be launched beside the matrix.
         resolve: SGLang is asked what it makes of every cell before the first launch.
@@ -142,6 +144,8 @@ class Sweep:
     resolve: bool = True
     remedies: bool = False
     requests: tuple[HttpRequest, ...] = ()
+    quality: Quality | None = None
+    quality_reference: Reference | None = None
 
     def build_of(self, cell: Cell) -> Build:
         """Return the build that a cell uses."""
@@ -244,6 +248,8 @@ def _sweep(document: Document, entry: SweepEntry) -> Sweep:
         resolve=entry.resolve,
         remedies=entry.remedies,
         requests=_requests(document, entry),
+        quality=entry.quality,
+        quality_reference=read_reference(document, entry),
         secrets=secrets,
         where={dotted(loc): document.where(loc) for loc in document.lines},
         unsupported=(*not_yet(document), *kept_for_nothing(document, entry), *script.notes),

@@ -37,7 +37,8 @@ matrix:                 # axes: flags, env.NAME, build, model; null = not passed
 goal: [first-serving]   # then: explain, fastest; or map = which values and combinations fail
 budget: {{hours: 4, attempts: 40}}
 # limits: {{ready: 40m}}  # defaults come from the catalogue, judged with life signs
-# workload: {{input: 1024, output: 512, ladder: [1, 8, 32, 64], slo: {{ttft_p99: 5s}}}}  # how fast; tool: own, guidellm, aiperf
+# workload: {{input: 1024, output: 512, ladder: [1, 8, 32, 64], slo: {{ttft_p99: 5s}}}}  # how fast
+# quality: {{needle: {{context: 8192}}, tools: true}}  # is it the same model: questions, a needle
 # probe: {{soak: 10m, confirm-nan: true, expect: [{{prompt: What is 2 + 2, contains: "4"}}]}}
 """
 

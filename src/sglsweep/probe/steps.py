@@ -18,7 +18,7 @@ CHAT, TOOLS, KNOWN_ANSWERS = "chat", "tools", "known-answers"
 BATCH, LONG_CONTEXT, LOAD, NEED = "batch", "long-context", "load", "need"
 REQUESTS = "requests"
 EMBEDS = "embeds"
-LADDER, SOAK = "ladder", "soak"
+QUALITY, LADDER, SOAK = "quality", "ladder", "soak"
 """Asked after the proof, where the sweep wants it; a failure there is a failure of the server."""
 
 CORE = frozenset({ANSWERS, GREEDY, SAMPLED, EMBEDS})

@@ -29,6 +29,31 @@ class KnownAnswer:
     contains: str
 
 
+@dataclass(frozen=True, slots=True)
+class QualityQuestion:
+    """A question whose right answer has one of some words."""
+
+    prompt: str
+    contains: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualitySettings:
+    """What is asked to tell whether it is the same model.
+
+    Attributes:
+        questions: empty: a dozen of common knowledge.
+        needle: tokens of context in which a fact is to be found again.
+        tools: ask for tool calls too.
+        tokens: most tokens of an answer, thoughts included.
+    """
+
+    questions: tuple[QualityQuestion, ...] = ()
+    needle: int | None = None
+    tools: bool = False
+    tokens: int = 512
+
+
 USUAL_RUNGS = (1, 8, 32, 64, 128)
 
 
@@ -68,6 +93,7 @@ class ProbeSettings:
         has_random_weights: `probe: {weights: dummy}`.
         traffic: of the load ladder after the proof; None: none is climbed.
         soak_s: how long to go on asking after that; None: not at all.
+        quality: questions about whether it is the same model; None: none are asked.
         load: concurrency and number of requests of the short load; None: chosen by the proof.
         api_key: as sent; `${NAME}` for a secret that only the keeper knows.
         requests: the user's own.
@@ -80,6 +106,7 @@ class ProbeSettings:
     load: tuple[int, int] | None = None
     traffic: Traffic | None = None
     soak_s: float | None = None
+    quality: QualitySettings | None = None
     api_key: str | None = None
 
 

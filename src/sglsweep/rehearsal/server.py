@@ -9,7 +9,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from sglsweep.rehearsal import answers
+from sglsweep.rehearsal import answers, knowledge
 from sglsweep.rehearsal.engine import Ask
 from sglsweep.rehearsal.voice import STDOUT
 from sglsweep.verdict import Verdict
@@ -185,13 +185,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def _chat(self, body: Mapping[str, Any]) -> None:
         text = "\n".join(str(m.get("content")) for m in body.get("messages") or [])
+        known = knowledge.answer(text, body.get("tools"), self.server.plan.mischief)
         ids = answers.tokenize(f"[gMASK]<sop><|user|>{text}<|assistant|>", self._vocabulary)
         model = str(body.get("model") or self.server.plan.args["served_model_name"])
         ask = _ask(ids, body, bool(body.get("stream")), "max_tokens", self.server.plan)
         rid = self.server.engine.submit(ask)
         if not ask.stream:
             progress = self.server.engine.finish(rid)
-            self._send(200, answers.chat_completion(progress, model, len(ids)))
+            said = answers.chat_completion(progress, model, len(ids))
+            self._send(200, said if known is None else knowledge.spoken(said, known))
             return
         self._start_stream()
         is_first = True

@@ -32,6 +32,9 @@ MISCHIEF = (
     "wrong-owner",
     "lingers",
     "dies-at-step",
+    "answers-wrong",
+    "misses-needle",
+    "no-tool-calls",
 )
 
 HELP = f"""usage: python -m sglsweep.rehearsal --world WORLD.yaml [options] [SGLang's own flags]
@@ -45,7 +48,8 @@ decides what each combination of flags comes to; its `rehearsal:` section sets t
   --ranks N              scheduler processes (default: tensor times pipeline parallel size)
   --mischief NAME        bad behaviour, may stand several times:
                          {", ".join(MISCHIEF[:6])},
-                         {", ".join(MISCHIEF[6:-1])}, dies-at-step=N
+                         {", ".join(MISCHIEF[6:10])}, dies-at-step=N,
+                         answers-wrong=N, {", ".join(MISCHIEF[12:])}
 
 example: python -m sglsweep.rehearsal --world configs/worlds/glm5-sm120.yaml --time-scale 0.01
            --model-path lukealonso/GLM-5-NVFP4 --tp 8 --kv-cache-dtype bf16 --port 30000

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sglsweep.attempt import StepState
 from sglsweep.plan.race import mean_speed
 from sglsweep.report.numbers import KV_TOKENS, metric
+from sglsweep.report.quality import is_doubtful_model
 from sglsweep.report.view import is_doubtful
 from sglsweep.verdict import Verdict
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 def best_serving(run: RunView) -> Outcome | None:
     """Return the serving attempt to recommend.
 
-    In this order: never failed when repeated, holds what is needed, proven, no suspect answers,
-    faster where that is the goal, served more often, earlier.
+    In this order: never failed when repeated, holds what is needed, proven, answers like the
+    model that was asked for, no suspect answers, faster where that is the goal, served more
+    often, earlier.
     """
     if not run.serving:
         return None
@@ -34,6 +36,7 @@ def _merit(run: RunView, outcome: Outcome) -> tuple[float, ...]:
         not run.is_flaky(outcome),
         holds_need(run, outcome) is not False,
         proof is not None and proof.holds and not is_doubtful(outcome),
+        not is_doubtful_model(run, outcome),
         -suspects,
         speed if "fastest" in run.goals else 0.0,
         len(run.repeats(outcome)),

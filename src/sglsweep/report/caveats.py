@@ -13,6 +13,7 @@ from sglsweep.report.document import Code, Line, Strong, joined, one_line, prose
 from sglsweep.report.launches import flags_of
 from sglsweep.report.memory import headroom
 from sglsweep.report.numbers import CONTEXT, KV_TOKENS, MAX_RUNNING, count, listed, metric
+from sglsweep.report.quality import warning
 from sglsweep.report.same_model import same_model
 from sglsweep.report.words import flaky, warnings
 
@@ -27,6 +28,7 @@ _STEPS_SHOWN = 4
 def caveats(run: RunView, outcome: Outcome) -> list[Line]:
     """Return what the proof did not test, what is odd, what was overridden."""
     lines = [
+        _answers(run, outcome),
         flaky(run, outcome),
         _once(run, outcome),
         _weights(outcome),
@@ -39,6 +41,11 @@ def caveats(run: RunView, outcome: Outcome) -> list[Line]:
         _headroom(run, outcome),
     ]
     return [line for line in lines if line]
+
+
+def _answers(run: RunView, outcome: Outcome) -> Line:
+    said = warning(run, outcome)
+    return (Strong("Not the same model"), f" by its answers: {said}.") if said else ()
 
 
 def _once(run: RunView, outcome: Outcome) -> Line:

@@ -14,6 +14,7 @@ from sglsweep.report.sections.left_out import not_launched
 from sglsweep.report.sections.load import under_load
 from sglsweep.report.sections.machine import machine
 from sglsweep.report.sections.memory import memory
+from sglsweep.report.sections.same_model import same_model
 from sglsweep.report.sections.timeline import reproduce, timeline
 from sglsweep.report.sections.times import times
 from sglsweep.report.sections.works import partly_working, works
@@ -31,6 +32,7 @@ SECTIONS = (
     bottom_line,
     machine,
     works,
+    same_model,
     under_load,
     memory,
     partly_working,

@@ -19,6 +19,7 @@ from sglsweep.report.hypotheses import judged
 from sglsweep.report.launches import settings
 from sglsweep.report.machine import stable
 from sglsweep.report.memory import memory_rows, row_json
+from sglsweep.report.quality import compared, warning
 from sglsweep.report.rehearsal import shown_argv, shown_command
 from sglsweep.report.same_model import differs
 from sglsweep.report.sections.timeline import change_against
@@ -100,6 +101,7 @@ def _attempt(run: RunView, index: int) -> dict[str, object]:
         "effective": _effective(run, outcome),
         "metrics": dict(diagnosis.metrics),
         "proof": _proof(outcome.proof),
+        "quality": _quality(run, outcome),
         "differs": [asdict(d) for d in differs(outcome)] if outcome.proof is not None else [],
         "ladder": None if outcome.ladder is None else asdict(outcome.ladder),
         "soak": None if outcome.soak is None else asdict(outcome.soak),
@@ -133,6 +135,20 @@ def _proof(proof: Proof | None) -> dict[str, object] | None:
         "suspect": [s.name for s in proof.steps if s.state is StepState.SUSPECT],
         "tokens_per_s": proof.tokens_per_s,
         "concurrency": proof.concurrency,
+    }
+
+
+def _quality(run: RunView, outcome: Outcome) -> dict[str, object] | None:
+    if outcome.quality is None:
+        return None
+    against = compared(run, outcome)
+    return {
+        "right": outcome.quality.right,
+        "asked": len(outcome.quality.answers),
+        "note": outcome.quality.note,
+        "warning": warning(run, outcome) or None,
+        "answers": [asdict(a) for a in outcome.quality.answers],
+        "compared": None if against is None else {**asdict(against), "p": against.chance},
     }
 
 

@@ -27,6 +27,7 @@ from sglsweep.report.launches import changes
 from sglsweep.report.machine import gpu_hours
 from sglsweep.report.numbers import duration, listed, plural
 from sglsweep.report.outlook import Help, forecast_words, helps
+from sglsweep.report.quality import is_doubtful_model
 from sglsweep.report.rehearsal import sglang_command, shown_command
 from sglsweep.report.remedy import Remedy, remedies, remedy_command, remedy_line
 from sglsweep.report.tell import status_words
@@ -89,6 +90,8 @@ def _serves(run: RunView, best: Outcome) -> list[Block]:
     also = f", repeated as {listed(again)}" if again else ""
     is_map = "map" in run.goals
     word = "Answers, but most answers are suspect." if is_doubtful(best) else "Serves."
+    if is_doubtful_model(run, best):
+        word = "Serves, but answers unlike the model that was asked for."
     head = f" Attempt {best.attempt.number}{also}: {proof_words(best.proof)}."
     blocks: list[Block] = [
         Paragraph((Strong(word), head)),
