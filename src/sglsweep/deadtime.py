@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sglsweep.attempt import Outcome
 
@@ -18,8 +18,10 @@ class Sums:
 
     Attributes:
         attempts: whose times are known.
-        server_s: their servers' own time, side by side or not.
-        dead_s: between two servers on one port, from judging the one until starting the other.
+        server_s: their servers' own time, side by side or not: until the fatal line, where one
+            was seen.
+        dead_s: between two servers on one port, from the last useful word of the one (its fatal
+            line, its exit, the proof's last answer) until the start of the other.
         between: how many such pairs there are; calls of the tool are not bridged.
     """
 
@@ -35,25 +37,29 @@ def next_start_s(outcomes: Sequence[Outcome]) -> dict[int, float]:
     Only attempts on one port follow each other, and only within one call of the tool: nobody
     knows what the hours between two calls were for. The first of a call is absent.
     """
+    return {after.attempt.number: seconds for _, after, seconds in _changes(outcomes)}
+
+
+def sums(outcomes: Sequence[Outcome]) -> Sums:
+    """Add a run's times up."""
+    timings = [o.timings for o in outcomes if o.timings.server_s is not None]
+    own = sum((t.server_s or 0.0) - (t.last_words_s or 0.0) for t in timings)
+    changes = list(_changes(outcomes))
+    dead = sum(seconds + (before.timings.last_words_s or 0.0) for before, _, seconds in changes)
+    return Sums(len(timings), round(own, 2), round(dead, 2), len(changes))
+
+
+def _changes(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, Outcome, float]]:
+    """Yield two attempts that followed each other, and what passed from judging to starting."""
     known = [o for o in outcomes if o.timings.at.exec_at is not None]
     known.sort(key=lambda o: (_lane(o), o.timings.at.exec_at or 0.0))
-    waits: dict[int, float] = {}
-    for _, group in groupby(known, key=_lane):
-        lane = list(group)
+    for _, lane in groupby(known, key=_lane):
         for before, after in pairwise(lane):
             judged, begun = before.timings.at.judged_at, after.timings.at.exec_at
             call = after.timings.at.call_at
             if judged is None or begun is None or (call is not None and judged < call):
                 continue
-            waits[after.attempt.number] = round(max(begun - judged, 0.0), 2)
-    return waits
-
-
-def sums(outcomes: Sequence[Outcome]) -> Sums:
-    """Add a run's times up."""
-    waits = next_start_s(outcomes)
-    own = [o.timings.server_s for o in outcomes if o.timings.server_s is not None]
-    return Sums(len(own), round(sum(own), 2), round(sum(waits.values()), 2), len(waits))
+            yield before, after, round(max(begun - judged, 0.0), 2)
 
 
 def _lane(outcome: Outcome) -> tuple[str, int]:

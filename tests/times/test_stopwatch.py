@@ -86,15 +86,20 @@ def timed(number: int, exec_at: float, judged_at: float, *, call: float, port: i
     return replace(outcome(of), timings=Timings(server_s=judged_at - exec_at, at=at))
 
 
+def with_words(of: Outcome, seconds: float) -> Outcome:
+    return replace(of, timings=replace(of.timings, last_words_s=seconds))
+
+
 def test_only_attempts_of_one_call_and_one_port_follow_each_other() -> None:
     outcomes: Sequence[Outcome] = (
         timed(1, 10.0, 50.0, call=5.0),
         timed(2, 11.0, 70.0, call=5.0, port=2),
         timed(3, 55.0, 90.0, call=5.0),
         timed(4, 1000.0, 1040.0, call=990.0),
-        timed(5, 1044.0, 1050.0, call=990.0),
+        with_words(timed(5, 1044.0, 1050.0, call=990.0), 2.0),
+        timed(7, 1051.0, 1052.0, call=990.0),
         replace(outcome(attempt(6)), timings=Timings(total_s=3.0)),
     )
-    assert next_start_s(outcomes) == {3: 5.0, 5: 4.0}
+    assert next_start_s(outcomes) == {3: 5.0, 5: 4.0, 7: 1.0}
     added = sums(outcomes)
-    assert (added.attempts, added.server_s, added.dead_s, added.between) == (5, 180.0, 9.0, 2)
+    assert (added.attempts, added.server_s, added.dead_s, added.between) == (6, 179.0, 12.0, 3)

@@ -21,7 +21,7 @@ class TimeRow:
     That is the fatal line, the exit, or the proof's last answer.
 
     Attributes:
-        server_s: the server's own time, from its start until the wait for it ended.
+        server_s: the server's own time, from its start until that word.
         group_gone_s: until no process of it lived.
         memory_free_s: until the GPUs' memory was back.
         port_free_s: until nobody listened on its port.
@@ -55,7 +55,7 @@ def _row(outcome: Outcome, server_s: float, next_s: float | None) -> TimeRow:
 
     return TimeRow(
         outcome=outcome,
-        server_s=server_s,
+        server_s=round(server_s - words, 2),
         group_gone_s=since(timings.group_gone_s),
         memory_free_s=since(timings.gpu_free_s),
         port_free_s=since(timings.port_free_s),
