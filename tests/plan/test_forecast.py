@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from plan.history import AXES, cell, failed, product_of
 from sglsweep.matrix import Cells
+from sglsweep.plan import strategies
 from sglsweep.plan.forecast import forecast
-from sglsweep.plan.strategy import Evidence
+from sglsweep.plan.strategy import Evidence, Finish
 from sglsweep.verdict import Phase
 
 
@@ -61,11 +62,24 @@ def test_a_value_that_every_cell_left_has_is_a_wall() -> None:
     assert "try a build with a fix" in seen.why
 
 
+def test_a_culprit_that_is_not_told_apart_is_a_wall_where_every_cell_left_has_all_of_it() -> None:
+    cells = Cells(AXES, [row for row in product_of().rows if row[0] == 0 and row[2] == 1])
+    history = [failed(n + 1, 0, n % 3, 1, n // 2) for n in range(4)]
+    (wall, *_) = forecast(cells, history, attempts_left=9).walls
+    assert wall.values == {"attention-backend": "flashinfer", "moe-runner-backend": "triton"}
+    wider = Cells(AXES, [*cells.rows, (1, 0, 0, 0)])
+    assert not forecast(wider, history, attempts_left=9).walls
+
+
 def test_the_same_end_whatever_is_launched_points_outside_the_matrix() -> None:
-    rows = [(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 0, 1), (0, 1, 1, 0), (1, 0, 0, 1), (2, 1, 1, 0)]
+    rows = [(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 0, 1), (0, 1, 1, 0), (1, 0, 0, 1)]
     history = [failed(n, *row, cause="deep-gemm-arch") for n, row in enumerate(rows, 1)]
+    assert not forecast(product_of(), history[:4], attempts_left=9).walls
     walls = forecast(product_of(), history, attempts_left=9).walls
     assert [wall.values for wall in walls] == [{}]
+    step = strategies.make().decide(product_of(), history)
+    assert isinstance(step, Finish)
+    assert step.why.startswith("1, 2, 3, 4 and 5 ended with deep-gemm-arch")
     assert "no setting of the matrix in common" in walls[0].why
 
 

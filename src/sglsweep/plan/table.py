@@ -119,10 +119,13 @@ def telling(history: Sequence[Evidence]) -> list[Evidence]:
 
 
 def tried(table: Table, history: Sequence[Evidence]) -> NDArray[np.bool_]:
-    """Return, for each listed cell, whether an attempt has said something about it."""
+    """Return, for each listed cell, whether an attempt has said something about it.
+
+    An attempt that passes a flag beside the axes was another launch.
+    """
     done = np.zeros(len(table), dtype=np.bool_)
-    for codes in table.encode(entry.cell for entry in telling(history)):
-        index = table.index_of(codes)
+    for entry in telling(history):
+        index = table.find(entry.cell)
         if index is not None:
             done[index] = True
     return done
