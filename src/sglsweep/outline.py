@@ -91,6 +91,7 @@ class MemoryEstimate:
     """What one KV dtype's latest attempt says of the fractions of this sweep.
 
     Attributes:
+        free_gb: free before the weights there.
         enough: the smallest fraction whose pool holds what is needed; None: nothing is needed, or
             not known.
     """
@@ -99,6 +100,7 @@ class MemoryEstimate:
     attempt: int
     kv_dtype: str
     fraction: float
+    free_gb: float
     smallest: float
     largest: float | None
     is_capped: bool
@@ -263,6 +265,7 @@ def _estimate(sweep: Sweep, where: str, seen: Seen) -> MemoryEstimate:
         attempt=seen.attempt,
         kv_dtype=seen.kv_dtype,
         fraction=memory.fraction,
+        free_gb=memory.before_weights_gb or 0.0,
         smallest=memory.smallest or 0.0,
         largest=memory.largest(),
         is_capped=memory.is_capped,
@@ -374,6 +377,7 @@ def _estimate_json(e: MemoryEstimate) -> dict[str, object]:
     return {
         "from": {"run": e.where, "attempt": e.attempt, "fraction": e.fraction},
         "kv_dtype": e.kv_dtype or None,
+        "before_weights_gb": e.free_gb,
         "f_min": round(e.smallest, 4),
         "f_max": _rounded(e.largest, 4),
         "is_capped": e.is_capped,

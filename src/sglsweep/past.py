@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sglsweep.errors import SglsweepError
+from sglsweep.flags import canonical
 from sglsweep.journal import Journal
 from sglsweep.plan.memory import Memory, memory_of
+from sglsweep.report.launches import flags_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,7 +90,11 @@ def _run(folder: Path, sweep: Sweep, relation: str) -> Iterator[Past]:
         return
     if outcomes and _is_rehearsed(journal.facts) == (sweep.build.rehearsal is not None):
         is_same = _model(journal.facts) == sweep.model.name
-        yield _past(f"{folder.parent.name}/{folder.name}", relation, outcomes, is_same=is_same)
+        where = f"{folder.parent.name}/{folder.name}"
+        seen = tuple(_seen_by(outcomes, sweep)) if is_same else ()
+        telling = [o for o in outcomes if o.verdict.is_evidence and o.timings.total_s > 0]
+        times = tuple(o.timings.total_s for o in telling)
+        yield Past(where=where, relation=relation, attempts_s=times, seen=seen)
 
 
 def _beside(folder: Path, sweep: Sweep) -> Iterator[Past]:
@@ -101,23 +107,29 @@ def _beside(folder: Path, sweep: Sweep) -> Iterator[Past]:
         yield from _run(folder, sweep, relation)
 
 
-def _past(where: str, relation: str, outcomes: Sequence[Outcome], *, is_same: bool) -> Past:
-    telling = [o for o in outcomes if o.verdict.is_evidence and o.timings.total_s > 0]
-    seen = [
-        Seen(
-            attempt=o.attempt.number,
-            kv_dtype=str(o.diagnosis.metrics.get("kv_dtype") or ""),
-            memory=memory,
-        )
-        for o in outcomes
-        if is_same and (memory := memory_of(o)) and memory.smallest is not None
-    ]
-    return Past(
-        where=where,
-        relation=relation,
-        attempts_s=tuple(o.timings.total_s for o in telling),
-        seen=tuple(seen),
+def _seen_by(outcomes: Sequence[Outcome], sweep: Sweep) -> Iterator[Seen]:
+    for outcome in outcomes:
+        memory = memory_of(outcome)
+        if memory and memory.smallest is not None and _is_alike(outcome.attempt.argv, sweep):
+            dtype = str(outcome.diagnosis.metrics.get("kv_dtype") or "")
+            yield Seen(attempt=outcome.attempt.number, kv_dtype=dtype, memory=memory)
+
+
+def _is_alike(argv: Sequence[str], sweep: Sweep) -> bool:
+    """True if a launch had the weights on as many GPUs as this sweep, as far as it says."""
+    passed = {canonical(name): text for name, text in flags_of(argv).items()}
+    wanted = {canonical(name): value for name, value in sweep.launch.flags.items()}
+    varied = {canonical(axis.name) for axis in sweep.axes}
+    return all(
+        name in varied or passed.get(name) == _text(wanted.get(name)) for name in _OF_WEIGHTS
     )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+_OF_WEIGHTS = ("tp-size", "pp-size", "dp-size", "ep-size", "quantization")
 
 
 def _is_rehearsed(facts: Mapping[str, object]) -> bool:
@@ -150,20 +162,23 @@ def _findings(path: Path, sweep: Sweep) -> Iterator[Past]:
             for entry in _entries(document.get("attempts"))
             if isinstance(total := entry.get("total_s"), int | float) and total > 0
         ),
-        seen=tuple(_seen(document)) if is_same else (),
+        seen=tuple(_seen(document, sweep)) if is_same else (),
     )
 
 
-def _seen(document: Mapping[str, object]) -> Iterator[Seen]:
+def _seen(document: Mapping[str, object], sweep: Sweep) -> Iterator[Seen]:
     memory = document.get("memory")
     listed = memory.get("attempts") if isinstance(memory, Mapping) else None
     dtypes = {
         entry.get("number"): _object(entry.get("metrics")).get("kv_dtype")
         for entry in _entries(document.get("attempts"))
     }
+    launched = {e.get("number"): _words(e.get("argv")) for e in _entries(document.get("attempts"))}
     for entry in _entries(listed):
         number, fraction = entry.get("attempt"), _number(entry.get("fraction"))
         if not isinstance(number, int) or fraction is None:
+            continue
+        if not _is_alike(launched.get(number, ()), sweep):
             continue
         tokens = _number(_object(entry.get("tokens")).get("measured"))
         yield Seen(
@@ -178,6 +193,10 @@ def _seen(document: Mapping[str, object]) -> Iterator[Seen]:
                 pool_tokens=None if tokens is None else int(tokens),
             ),
         )
+
+
+def _words(value: object) -> tuple[str, ...]:
+    return tuple(str(word) for word in value) if isinstance(value, list) else ()
 
 
 def _entries(value: object) -> list[Mapping[str, object]]:

@@ -131,7 +131,10 @@ def test_earlier_attempts_of_this_run_set_time_and_memory(sweep: Path) -> None:
     assert "time: at most 12 attempts, 18 min at 1 min 30 s each\n" in text
     assert "(the mean of 2 attempts of runs/small, this run)" in text
     assert "runs/small holds 2 attempts already" in text
-    assert "memory: by attempt 1 of runs/small (fraction 0.850, KV cache bfloat16):" in text
+    assert (
+        "memory: by attempt 1 of runs/small (fraction 0.850, KV cache bfloat16, 100.00 GB free"
+        in text
+    )
     assert "f_min 0.800, f_max 0.905 (leaves 2.5 GB)" in text
     assert "at 0.8: no room for a KV pool" in text
     assert "at 0.88: 8.00 GB of KV cache, 80,000 tokens, 5.00 GB left after capture\n" in text
@@ -197,7 +200,10 @@ def test_exported_findings_of_a_stranger_will_do(sweep: Path) -> None:
     sweep.write_text(f"{SWEEP}prior: [theirs.json]\n")
     text = plan(sweep)
     assert "(the mean of 1 attempt of theirs.json, named under prior)" in text
-    assert "memory: by attempt 1 of theirs.json (fraction 0.850, KV cache bfloat16):" in text
+    assert (
+        "memory: by attempt 1 of theirs.json (fraction 0.850, KV cache bfloat16, 100.00 GB free"
+        in text
+    )
 
 
 def test_damaged_runs_nearby_do_no_harm(sweep: Path) -> None:
@@ -228,3 +234,13 @@ def test_a_pool_of_max_total_tokens_is_not_estimated_by_the_fraction(sweep: Path
     capped = replace(capped, diagnosis=replace(capped.diagnosis, effective=effective))
     earlier(sweep.parent / "runs" / "small", capped)
     assert "max-total-tokens sets the KV pool there, not the fraction" in plan(sweep)
+
+
+def test_the_memory_of_weights_on_other_gpus_tells_nothing(sweep: Path) -> None:
+    wide = launched(1, 60, **FIGURES)
+    argv = tuple("8" if word == "2" else word for word in wide.attempt.argv)
+    wide = replace(wide, attempt=replace(wide.attempt, argv=argv))
+    earlier(sweep.parent / "runs" / "wide", wide)
+    text = plan(sweep)
+    assert "(the mean of 1 attempt of runs/wide, the same model on this host)" in text
+    assert "memory: nothing known yet" in text

@@ -142,7 +142,9 @@ def _estimate(e: MemoryEstimate) -> Iterator[str]:
     from sglsweep.plan.memory import MARGIN_GB
 
     dtype = f", KV cache {e.kv_dtype}" if e.kv_dtype else ""
-    yield f"memory: by attempt {e.attempt} of {e.where} (fraction {e.fraction:.3f}{dtype}):"
+    free = f"{e.free_gb:.2f} GB free before the weights"
+    launch = f"fraction {e.fraction:.3f}{dtype}, {free}"
+    yield f"memory: by attempt {e.attempt} of {e.where} ({launch}):"
     if e.is_capped:
         yield "        max-total-tokens sets the KV pool there, not the fraction"
         return

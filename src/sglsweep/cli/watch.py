@@ -24,8 +24,9 @@ def watch(
 
     Example: sglsweep watch runs/rehearsal
     """
-    from sglsweep.cli.live import showing
+    from sglsweep.cli.live import LiveView, showing
     from sglsweep.cli.scene import Scene
+    from sglsweep.cli.wiring import odds_words
     from sglsweep.journal import Journal, find_run
 
     journal = Journal.read(find_run(run, Path.cwd()))
@@ -41,6 +42,8 @@ def watch(
     if journal.holder:
         slots = facts.get("slots")
         with showing(scene, slots=slots if isinstance(slots, int) else 1) as listener:
+            if isinstance(listener, LiveView):
+                listener.foresee(lambda _: ("", odds_words(Journal.read(journal.folder))))
             _follow(journal, listener)
     typer.echo(_last_words(Journal.read(journal.folder)))
 
