@@ -35,7 +35,9 @@ matrix:                 # axes: flags, env.NAME, build, model; null = not passed
 # include:              # tried first
 #   - {{attention-backend: triton}}
 goal: [first-serving]   # then: explain, fastest; or map = which values and combinations fail
-budget: {{hours: 4, attempts: 40}}
+budget: {{hours: 4, attempts: 40}}     # keep: 25% = what first-serving leaves to later goals
+# prior: [../other/runs/k2]   # earlier runs, or exported findings: evidence, weighed by likeness
+# remedies: true        # what the catalogue knows against a cause may be tried beside the matrix
 # limits: {{ready: 40m}}  # defaults come from the catalogue, judged with life signs
 # workload: {{input: 1024, output: 512, ladder: [1, 8, 32, 64], slo: {{ttft_p99: 5s}}}}  # how fast
 # quality: {{needle: {{context: 8192}}, tools: true}}  # is it the same model: questions, a needle
