@@ -102,6 +102,7 @@ class Watcher:
         self._seen_lines: set[str] = set()
         self._sums: _Sums | None = None
         self._terminal_since: float | None = None
+        self._spoke_at = started_at
         self._listening_since: float | None = None
 
     def observe(  # noqa: PLR0913 - what there is to see, all by name after the first three
@@ -128,7 +129,7 @@ class Watcher:
         if not server_alive:
             return _exited(view, exit_status)
         if view.terminal is not None:
-            return self._after_terminal(now, view.terminal)
+            return self._after_terminal(now, view, view.terminal)
         if (ready := self._ready(now, view, is_listening=is_listening)) is not None:
             return ready
         self._note_output(now, view, is_blind=life is None)
@@ -247,13 +248,16 @@ class Watcher:
 
     # -- ends --------------------------------------------------------------------------------
 
-    def _after_terminal(self, now: float, terminal: Terminal) -> Decision:
+    def _after_terminal(self, now: float, view: View, terminal: Terminal) -> Decision:
         if self._terminal_since is None:
             self._terminal_since = now
+        if view.records != self._records:
+            self._records, self._spoke_at = view.records, now
         waited = now - self._terminal_since
         limits = self._limits
         grace = limits.cascade_grace_s if terminal.is_cascade else limits.cause_grace_s
-        if waited < grace:
+        has_said_all = now - self._spoke_at >= limits.alone_grace_s and not terminal.is_cascade
+        if waited < grace and not (has_said_all and _is_one_rank(view.server_args)):
             return Continue(silent_s=waited, limit_s=grace, sign="a fatal line")
         return End(kind=EndKind.FATAL_LINE, detail=_fatal_detail(terminal))
 
@@ -319,6 +323,12 @@ def _work(view: View) -> str:
 def _doing(work: str, view: View) -> str:
     names = {"jit": "compiling or tuning kernels", "download": "downloading"}
     return f"{names[work]} (phase {view.phase})" if work in names else f"in phase {view.phase}"
+
+
+def _is_one_rank(server_args: Mapping[str, object]) -> bool:
+    """Tell whether the launch has one scheduler, by its printed arguments; unknown: no."""
+    sizes = ("tp_size", "pp_size", "dp_size", "nnodes")
+    return bool(server_args) and all(server_args.get(name) == 1 for name in sizes)
 
 
 def _sums(now: float, life: Life) -> _Sums:

@@ -35,6 +35,27 @@ def test_a_fatal_line_ends_the_wait_after_a_short_grace() -> None:
     assert "fatal line 42: torch.OutOfMemoryError" in end.detail
 
 
+ONE_RANK = {"tp_size": 1, "pp_size": 1, "dp_size": 1, "nnodes": 1}
+
+
+def test_one_rank_alone_is_not_waited_for_long_once_it_is_silent() -> None:
+    launch = weights()
+    launch.says("boom", terminal=CAUSE, server_args=ONE_RANK)
+    assert isinstance(launch.waits(1), Continue)
+    launch.says("the traceback goes on", terminal=CAUSE)
+    assert isinstance(launch.waits(1), Continue)
+    assert isinstance(launch.waits(60), End)
+    assert 2.5 <= launch.now < 5.0
+
+
+@pytest.mark.parametrize("more", [{"tp_size": 2}, {"nnodes": 2}, {"dp_size": 8}])
+def test_several_ranks_have_time_for_their_tracebacks(more: dict[str, int]) -> None:
+    launch = weights()
+    launch.says("boom", terminal=CAUSE, server_args={**ONE_RANK, **more})
+    assert isinstance(launch.waits(60), End)
+    assert launch.now == 5.0
+
+
 def test_an_exit_within_the_grace_ends_it_at_once() -> None:
     launch = weights()
     launch.says("boom", terminal=CAUSE)

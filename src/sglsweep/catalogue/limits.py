@@ -66,6 +66,7 @@ class Limits:
         ready_s: from the start until ready, whatever happens; None = only the phases' limits.
         blind_quiet_s: limit of silence where no life signs can be had.
         cause_grace_s: from a fatal line to the end of the wait.
+        alone_grace_s: from the last line after it, where one rank is all there is.
         cascade_grace_s: the same while only a consequence is printed.
         listening_s: a port open this long without a ready line is taken for ready where the
             log level hides that line.
@@ -78,6 +79,7 @@ class Limits:
     ready_s: float | None
     blind_quiet_s: float
     cause_grace_s: float
+    alone_grace_s: float
     cascade_grace_s: float
     listening_s: float
     life: LifeThresholds
@@ -118,6 +120,7 @@ def load(
         ready_s=None,
         blind_quiet_s=raw["blind_quiet_s"],
         cause_grace_s=raw["grace"]["cause_s"],
+        alone_grace_s=raw["grace"]["alone_s"],
         cascade_grace_s=raw["grace"]["cascade_s"],
         listening_s=raw["listening_s"],
         life=LifeThresholds(**raw["life"]),
