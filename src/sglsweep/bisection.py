@@ -14,7 +14,7 @@ from sglsweep.plan import bisect
 from sglsweep.plan.bisect import Culprit
 from sglsweep.plan.decide import evidence_of
 from sglsweep.retriage import retriage_run
-from sglsweep.sweep import command_for, foresee, launch_cell
+from sglsweep.sweep import command_for, foresee, launch_cell, only_proven
 from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ def run_bisection(sweeping: Sweeping, search: Search) -> Bisection | None:
             return found
         if _is_refused(case, step.cell, sweeping, refused):
             continue
-        outcome = launch_cell(sweeping, step.cell, why=f"bisect: {step.why}")
+        outcome = launch_cell(
+            sweeping, step.cell, why=f"bisect: {step.why}", probe=only_proven(sweeping)
+        )
         report.write(sweeping.journal)
         launched.append(outcome.attempt.number)
         lost = lost + 1 if outcome.verdict is Verdict.HOST_LOST else 0

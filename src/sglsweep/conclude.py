@@ -323,8 +323,10 @@ def _step_advice(step: ProofStep, cause: str, version: str | None) -> str:
 
 
 def _nan_advice(version: str | None) -> str:
-    ((switch, value),) = nan_check(version).items()
-    shown = f"{switch.removeprefix('env.')}={value}" if "env." in switch else f"--{switch}"
+    shown = " and ".join(
+        f"{name.removeprefix('env.')}={value}" if name.startswith("env.") else f"--{name}"
+        for name, value in nan_check(version).items()
+    )
     return (
         f"Output like this is most often NaN: launch once more with {shown}, which"
         " names the first place (`probe: {confirm-nan: true}` does it by itself); then change"
@@ -332,18 +334,28 @@ def _nan_advice(version: str | None) -> str:
     )
 
 
-def nan_check(version: str | None) -> Mapping[str, Value]:
-    """Return the switch that makes this SGLang say where a NaN comes from.
+def nan_check(version: str | None, *, has_flag: bool | None = None) -> Mapping[str, Value]:
+    """Return what makes this SGLang say where a NaN comes from; empty where it cannot.
 
-    0.3.6 to 0.5.9 have a flag; 0.5.15 removed it for a variable, 0.5.23 has another.
+    0.3.6 to 0.5.9 have a flag. 0.5.15 and 0.5.17 have SGLANG_ENABLE_ASYNC_ASSERT in its place, and
+    0.5.23 has SGLANG_ENABLE_NAN_LOGITS_CHECK beside it; where the version lies between or is not
+    known both are set, since a variable that a build does not know does nothing.
+
+    Args:
+        version: as the log or the build says it.
+        has_flag: whether the build's own flags hold `enable-nan-detection`; None: not known.
     """
     digits = re.match(r"\d+(\.\d+)*", version or "")
-    parts = tuple(int(p) for p in digits[0].split(".")) if digits else (99,)
-    if parts < (0, 5, 10):
+    number = tuple(int(p) for p in digits[0].split(".")) if digits else None
+    is_old = number is not None and number < (0, 5, 10)
+    if has_flag or (has_flag is None and is_old):
         return {"enable-nan-detection": True}
-    if parts < (0, 5, 16):
-        return {"env.SGLANG_ENABLE_ASYNC_ASSERT": 1}
-    return {"env.SGLANG_ENABLE_NAN_LOGITS_CHECK": 1}
+    if is_old:
+        return {}
+    newer = {"env.SGLANG_ENABLE_NAN_LOGITS_CHECK": 1}
+    if number is not None and number >= (0, 5, 23):
+        return newer
+    return {"env.SGLANG_ENABLE_ASYNC_ASSERT": 1, **newer}
 
 
 def _not_proven(diagnosis: Diagnosis, end: End, proof: Proof | None) -> Diagnosis:

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from sglsweep.config.sweep import Sweep
     from sglsweep.events import Listener
     from sglsweep.expand.resolved import Refused
+    from sglsweep.flags import FlagTable
     from sglsweep.journal import Journal
     from sglsweep.matrix import Cell, Value
     from sglsweep.plan.effective import EffectiveCells
@@ -194,11 +195,16 @@ def next_step(
 
 
 def _nan_check(ground: Ground, outcome: Outcome) -> Mapping[str, Value]:
-    """Return the switch of that build's NaN check; empty where its flags do not hold it."""
-    switch = nan_check(outcome.diagnosis.sglang_version)
-    table = ground.tables.get(outcome.attempt.build)
-    is_known = table is None or all(n.startswith("env.") or table.find(n) for n in switch)
-    return switch if is_known else {}
+    """Return the switch of that build's NaN check; empty where it has none."""
+    return nan_check_of(
+        ground.tables.get(outcome.attempt.build), outcome.diagnosis.sglang_version
+    )
+
+
+def nan_check_of(table: FlagTable | None, version: str | None) -> Mapping[str, Value]:
+    """Return the switch of a build's NaN check, by its own flags where they are known."""
+    has_flag = None if table is None else table.find("enable-nan-detection") is not None
+    return nan_check(version, has_flag=has_flag)
 
 
 def launch_step(sweeping: Sweeping, step: LaunchStep) -> Outcome:
@@ -226,6 +232,11 @@ def probe_for(sweeping: Sweeping, step: LaunchStep) -> ProbeSettings:
     if is_race or (has_served and not step.is_final):
         probe = replace(probe, soak_s=None)
     return probe
+
+
+def only_proven(sweeping: Sweeping) -> ProbeSettings:
+    """Return the proof alone: a launch that asks why one fails measures no speed."""
+    return replace(probe_settings(sweeping.ground.sweep), traffic=None, soak_s=None, quality=None)
 
 
 def ask_first(

@@ -159,15 +159,24 @@ def test_somebody_elses_server_on_the_port_is_no_failure_of_a_decode() -> None:
         ("0.4.6.post5", "--enable-nan-detection"),
         ("0.5.9", "--enable-nan-detection"),
         ("0.5.15", "SGLANG_ENABLE_ASYNC_ASSERT=1"),
-        ("0.5.23", "SGLANG_ENABLE_NAN_LOGITS_CHECK=1"),
-        (None, "SGLANG_ENABLE_NAN_LOGITS_CHECK=1"),
+        ("0.5.17", "SGLANG_ENABLE_ASYNC_ASSERT=1"),
+        ("0.5.23", "with SGLANG_ENABLE_NAN_LOGITS_CHECK=1"),
+        (None, "SGLANG_ENABLE_ASYNC_ASSERT=1 and SGLANG_ENABLE_NAN_LOGITS_CHECK=1"),
     ],
 )
 def test_garbage_proposes_that_versions_nan_check(version: str | None, shown: str) -> None:
     proof = failing("sampled", Verdict.GARBAGE_OUTPUT)
     final = conclude(replace(READY, sglang_version=version), end(EndKind.PROOF_FAILED), proof)
     assert shown in final.next_step
-    assert len(nan_check(version)) == 1
+
+
+def test_what_the_build_itself_says_of_its_nan_check_beats_its_version() -> None:
+    assert nan_check("0.5.12", has_flag=True) == {"enable-nan-detection": True}
+    assert nan_check("0.5.9", has_flag=False) == {}
+    assert set(nan_check(None, has_flag=False)) == {
+        "env.SGLANG_ENABLE_ASYNC_ASSERT",
+        "env.SGLANG_ENABLE_NAN_LOGITS_CHECK",
+    }
 
 
 # -- ends --------------------------------------------------------------------------------------

@@ -53,6 +53,19 @@ def test_a_serving_cell_has_its_ladder_and_its_soak(tmp_path: Path) -> None:
     assert "1 soaked for" in findings
 
 
+def test_a_relaunch_proves_and_measures_only_where_that_is_asked(tmp_path: Path) -> None:
+    folder = measured(tmp_path, more="goal: first-serving\nquality: {}")
+    assert folder.call(*folder.sweep_words()).returncode == 0
+    for words in ((), ("--measure",)):
+        again = folder.call("relaunch", str(folder.run), "1", *words)
+        assert again.returncode == 0, again.stderr
+    first, proven, measured_again = (folder.records()[n] for n in (1, 2, 3))
+    assert proven["proof"]["steps"][0]["state"] == "ok"
+    assert (proven["ladder"], proven["quality"]) == (None, None)
+    assert len(measured_again["ladder"]["rungs"]) == len(first["ladder"]["rungs"]) == 3
+    assert measured_again["quality"]["answers"]
+
+
 def test_an_api_key_is_sent_and_never_shown(tmp_path: Path) -> None:
     folder = measured(tmp_path, more="goal: first-serving")
     done = folder.call(*folder.sweep_words())

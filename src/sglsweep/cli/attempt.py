@@ -80,6 +80,9 @@ def relaunch(
         "--explain",
         help="Add what names the true fault: CUDA_LAUNCH_BLOCKING, SGLang's NaN check, no graphs.",
     ),
+    measure: bool = typer.Option(
+        False, "--measure", help="Climb the ladder and soak too, as the sweep does."
+    ),
     anyway: bool = _ANYWAY,
     as_json: bool = typer.Option(False, "--json", help="Print the outcome as JSON."),
 ) -> None:
@@ -91,39 +94,33 @@ def relaunch(
     from sglsweep.cli.runs import outcome_of, read_run, source_of
     from sglsweep.cli.settings import parse_removals, parse_settings
     from sglsweep.cli.wiring import open_sweep
-    from sglsweep.sweep import launch_cell, settle
+    from sglsweep.sweep import launch_cell, only_proven, settle
 
     stored = read_run(run)
     before = outcome_of(stored, number)
     changes = {**parse_settings(settings), **parse_removals(removals)}
     with open_sweep(source_of(stored), stored.folder) as sweeping:
         table = sweeping.ground.tables.get(before.attempt.build)
-        extra = explaining(table) if explain else {}
+        extra = explaining(table, before.diagnosis.sglang_version) if explain else {}
         cell = before.attempt.cell.with_values({**changes, **extra})
         _check(sweeping, cell, changes)
         settle(sweeping)
         _forewarn(sweeping, cell, anyway=anyway, as_json=as_json, again=number)
         why = _why(number, {**changes, **extra})
-        outcome = launch_cell(sweeping, cell, why=why, relaunch_of=number)
+        probe = None if measure else only_proven(sweeping)
+        outcome = launch_cell(sweeping, cell, why=why, relaunch_of=number, probe=probe)
         report.write(sweeping.journal)
     if not as_json:
         typer.echo(_comparison(before, outcome))
     _print(outcome, as_json=as_json)
 
 
-def explaining(table: FlagTable | None) -> dict[str, Value]:
-    """Return the settings that make a failure name its true place, for this SGLang.
+def explaining(table: FlagTable | None, version: str | None) -> dict[str, Value]:
+    """Return the settings that make a failure name its true place, for this SGLang."""
+    from sglsweep.sweep import nan_check_of
 
-    Until 0.5.9 the NaN check is a flag; later it is an environment variable, whose name changed.
-    """
     added: dict[str, Value] = {"env.CUDA_LAUNCH_BLOCKING": "1", "disable-cuda-graph": True}
-    if table is not None and table.find("enable-nan-detection") is not None:
-        return {**added, "enable-nan-detection": True}
-    return {
-        **added,
-        "env.SGLANG_ENABLE_ASYNC_ASSERT": "1",
-        "env.SGLANG_ENABLE_NAN_LOGITS_CHECK": "1",
-    }
+    return {**added, **nan_check_of(table, version)}
 
 
 def _find_cell(sweeping: Sweeping, key: str) -> Cell:
