@@ -29,6 +29,7 @@ from sglsweep.sweep import (
     lost_too_often,
     new_attempt,
     next_step,
+    port_of,
     probe_for,
     record_decision,
     run_sweep,
@@ -99,6 +100,7 @@ class _Crew:
     def run(self) -> str:
         """Fill the slots until there is nothing left to launch and nothing runs."""
         try:
+            self._tell(self._slots.told(port_of(self._sweeping.ground)))
             self._adopt()
             while True:
                 why = self._fill()

@@ -78,6 +78,19 @@ class Slots:
         """True where slots have cards in common."""
         return self.count > max(len(self.cards or ()), 1)
 
+    def told(self, port: int) -> str:
+        """Return one line: the slots' ports and cards.
+
+        Args:
+            port: of slot 0.
+        """
+        ports = f"{self.count} slots, ports {port} to {port + self.count - 1}"
+        if not self.cards:
+            return f"{ports}, {'GPUs unknown' if self.cards is None else 'no GPU'}"
+        places = [self.place(n, {}, is_made_up=False).gpus or () for n in range(self.count)]
+        each = " | ".join(",".join(map(str, cards)) for cards in places)
+        return f"{ports}, GPUs {each}" + (" (memory shared)" if self.is_tight else "")
+
     def alone(self, env: Mapping[str, str], *, number: int = 0) -> Place:
         """Return the place of an attempt without neighbours: all cards are its own."""
         return Place(number=number, gpus=None if _VISIBLE in env else self.given)

@@ -119,3 +119,16 @@ def test_repeats_and_speeds_on_a_shared_card_have_to_be_alone() -> None:
 def test_what_is_alone_already_needs_no_reason() -> None:
     wanted = Wanted(cell=Cell({}), argv=(), is_repeat=True)
     assert not alone_because(wanted, SHARED.alone({}), SHARED)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (slots(2, EIGHT), "2 slots, ports 31000 to 31001, GPUs 0,1,2,3 | 4,5,6,7"),
+        (slots(3, ONE), "3 slots, ports 31000 to 31002, GPUs 0 | 0 | 0 (memory shared)"),
+        (slots(2, NONE), "2 slots, ports 31000 to 31001, no GPU"),
+        (slots(2, {}), "2 slots, ports 31000 to 31001, GPUs unknown"),
+    ],
+)
+def test_one_line_says_which_slot_has_what(found: Slots, said: str) -> None:
+    assert found.told(31000) == said

@@ -148,9 +148,11 @@ def test_what_is_not_needed_any_more_is_told_so(
     sweeping = replace(sweeping, ground=replace(sweeping.ground, sweep=sweep))
     said: dict[int, str] = {}
     is_over = threading.Event()
+    together = threading.Barrier(3)
 
     def run(site: Site, attempt: Attempt, facts: Mapping[str, object]) -> Outcome:
         site.journal.open(attempt, facts)
+        together.wait(20.0)
         verdict = Verdict.SERVING
         if attempt.number != 2:
             verdict = Verdict.INTERRUPTED
