@@ -260,7 +260,7 @@ def test_what_the_matrix_varies_can_be_to_blame_though_no_attempt_varied_it_yet(
     run = run_of(launched(1, "--kv fp8 --a 1", NAN), launched(2, "--kv fp8 --a 2", NAN), axes=axes)
     (row,) = combinations(run)
     assert row.values == {"kv": "fp8"}
-    assert "all 2 have it, no attempt serves yet" in words(run)
+    assert "both have it, no attempt serves yet" in words(run)
 
 
 def test_not_passed_and_the_value_sglang_chose_are_one() -> None:
@@ -455,3 +455,47 @@ def test_the_model_that_a_signature_names_is_the_axis() -> None:
     run = run_of(bad, launched(2, "", OK))
     assert [row.values for row in combinations(run)] == [{"model": "broken"}]
     assert len(tell_all(run, groups(run)[0])) == 1
+
+
+def test_an_error_of_the_machine_is_guessed_on_no_flag() -> None:
+    busy = Verdict.ENV_ERROR
+    run = run_of(launched(1, "--a 1 --b 1", busy), launched(2, "--a 2 --b 2", OK))
+    assert combinations(run) == ()
+    assert plain(tell_all(run, groups(run)[0])[0]) == (
+        "No flag is blamed: an error of the machine, not of the launch"
+    )
+
+
+def test_an_error_of_the_machine_that_one_flag_avoids_is_proven_all_the_same() -> None:
+    run = run_of(launched(1, "--a 1", Verdict.ENV_ERROR), launched(2, "--a 2", OK))
+    (row,) = combinations(run)
+    assert (row.status, row.values) == (Status.PROVEN, {"a": "1"})
+
+
+def test_an_error_of_the_machine_whose_signature_names_a_flag_has_a_row() -> None:
+    blames = (Blame("attention-backend", "triton"),)
+    run = run_of(
+        launched(1, "--attention-backend triton --b 1", Verdict.ENV_ERROR, blames=blames),
+        launched(2, "--attention-backend fa3 --b 2", OK),
+    )
+    (row,) = combinations(run)
+    assert row.status is Status.SUPPORTED
+
+
+def test_what_a_server_is_called_makes_nothing_fail() -> None:
+    run = run_of(
+        launched(1, "--served-model-name x --a 1", NAN),
+        launched(2, "--served-model-name y --a 2", OK),
+    )
+    (row,) = combinations(run)
+    assert (row.status, row.values) == (Status.PROVEN, {"a": "1"})
+
+
+def test_where_anything_may_be_behind_it_nothing_is_named() -> None:
+    axes = tuple(Axis(name, ("1", "2", "3")) for name in "abcdefgh")
+    flags = " ".join(f"--{axis.name} 1" for axis in axes)
+    run = run_of(launched(1, flags, NAN), axes=axes)
+    text = words(run)
+    assert "| not narrowed down | nan-in-probs | open | 1 | no attempt serves yet |" in text
+    (line,) = tell_all(run, groups(run)[0])
+    assert plain(line) == "Nothing narrows it down yet: no attempt serves yet"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sglsweep.plan.blame import BlameRow, Status, flakes, table
 from sglsweep.report.evidence import Known, asked, evidence_in, key
 from sglsweep.report.launches import HOST, Remembered, changes
+from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from sglsweep.report.groups import Group
     from sglsweep.report.launches import Change
     from sglsweep.report.view import Bisected, RunView
-    from sglsweep.verdict import Verdict
 
 LIKELY = 0.5
 """From this chance on an unproven combination is named as the one; below it nothing is decided."""
@@ -126,11 +126,20 @@ def _make(run: RunView) -> tuple[Combination, ...]:
     known = _known(run)
     rows = table(known.axes, known.evidence) if known.axes else ()
     found = [_combination(run, known, row) for row in rows]
+    found = [row for row in found if not _is_of_machine(known, row)]
     for bisected in run.bisections:
         found = _with_bisected(run, known, found, bisected)
     order = {status: place for place, status in enumerate(Status)}
     found.sort(key=lambda c: (c.status is Status.REFUTED, order[c.status]))
     return tuple(found)
+
+
+def _is_of_machine(known: Known, row: Combination) -> bool:
+    """True for a guess about a failure that its signature lays to the machine, not to a flag."""
+    names = {axis.name for axis in known.axes}
+    blamed = {key(b.flag) for outcome in row.failing for b in outcome.diagnosis.blames}
+    is_guess = row.status is Status.SUPPORTED and row.verdict is Verdict.ENV_ERROR
+    return is_guess and not blamed & names
 
 
 _known = Remembered(evidence_in, most=8)

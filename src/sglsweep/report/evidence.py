@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Words = dict[str, str | None]
 """Setting -> its text; None = not passed, "" = passed without a value."""
 _MOST_AXES = 60
+_LABELS = frozenset({"served-model-name"})
+"""What a server is called makes nothing fail."""
 _MODEL_FLAG = "model-path"
 """The flag that the axis `model` sets; signatures name the flag."""
 
@@ -60,7 +62,8 @@ def evidence_in(run: RunView) -> Known:
     listed = {key(a.name): [_text(v) for v in a.values] for a in run.axes if len(a.values) > 1}
     every = dict.fromkeys([*listed, *sorted(_varying(words))])
     found = watched(counted, words)
-    names = [name for name in every if name not in found.left_out][:_MOST_AXES]
+    left_out = found.left_out | _LABELS
+    names = [name for name in every if name not in left_out][:_MOST_AXES]
     acted = [_acted(run, o) for o in counted]
     alike = {name: _alike(name, counted, words, acted) for name in names}
     values = {

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sglsweep.report.groups import Group
     from sglsweep.report.view import RunView
 
+_WORTH_NAMING = 0.2
 _NARROW = 3
 """More differences than this narrow nothing down for a reader."""
 
@@ -37,6 +38,8 @@ def tell_all(run: RunView, group: Group) -> list[Line]:
     """Return all that is shown about a cause; what only the signature says shares a line."""
     rows = combinations_of(run, group)
     lines = [tell(run, row) for row in rows if not row.is_refuted]
+    if not rows and group.verdict is Verdict.ENV_ERROR:
+        lines.append(("No flag is blamed: an error of the machine, not of the launch",))
     lines += [_seen(run, bad, twin) for bad, twin in twins_of(run, group)]
     refuted = [_refuted(row) for row in rows if row.is_refuted]
     if refuted:
@@ -60,6 +63,8 @@ def tell(run: RunView, row: Combination) -> Line:
     """Say who is to blame, how sure that is, and what shows it."""
     if row.is_refuted:
         return ("Named, but not to blame by itself: ", *_refuted(row))
+    if is_open(row):
+        return ("Nothing narrows it down yet: ", *shown_by(run, row))
     if not row.is_named:
         return ("Not decided: likeliest ", *likeliest(row), "; ", *shown_by(run, row))
     sure = _sureness(row)
@@ -75,11 +80,16 @@ def tell(run: RunView, row: Combination) -> Line:
     )
 
 
+def is_open(row: Combination) -> bool:
+    """True where so much is possible that naming the likeliest would mislead."""
+    return not row.is_refuted and row.chance is not None and row.chance < _WORTH_NAMING
+
+
 def status_words(row: Combination) -> str:
-    """Return the status for a table: "proven", "supported, 78 % likely", "refuted"."""
+    """Return the status for a table: "proven", "supported, 78 % likely", "refuted", "open"."""
     if row.is_refuted:
         return "refuted"
-    return _sureness(row)
+    return "open" if is_open(row) else _sureness(row)
 
 
 def _sureness(row: Combination) -> str:
@@ -236,7 +246,8 @@ def _near(pair: Pair) -> Line:
 def _in_common(run: RunView, row: Combination) -> str:
     """Say what the failures tell where no attempt is near enough to compare with."""
     count = len(row.failing)
-    have = "" if row.without or count == 1 else f"all {count} have it, "
+    every = "both" if count == 2 else f"all {count}"  # noqa: PLR2004 - both
+    have = "" if row.without or count == 1 else f"{every} have it, "
     return f"{have}{'no serving attempt is near' if run.serving else 'no attempt serves yet'}"
 
 

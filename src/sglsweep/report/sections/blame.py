@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sglsweep.report.blamed import Combination, combinations, flaky_attempts
 from sglsweep.report.document import Block, Heading, Line, Paragraph, Strong, Table
 from sglsweep.report.numbers import listed, plural
-from sglsweep.report.tell import likeliest, shown_by, status_words, what
+from sglsweep.report.tell import is_open, likeliest, shown_by, status_words, what
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _KEY = (
     "Proven: for each setting, an attempt that serves differs from one that fails in just this, "
     "or bisect found it so. Supported: nothing speaks against it, but such a pair is missing. "
-    "Refuted: named by a signature or by bisect, and an attempt serves with all of it."
+    "Refuted: named by a signature or by bisect, and an attempt serves with all of it. Open: so "
+    "much is possible that nothing is named."
 )
 
 
@@ -50,6 +51,8 @@ _NUMBERS_SHOWN = 8
 
 def _row(run: RunView, row: Combination) -> tuple[Line, ...]:
     name = what(row) if row.is_named or row.is_refuted else ("not decided: ", *likeliest(row))
+    if is_open(row):
+        name = ("not narrowed down",)
     status: Line = (Strong("proven"),) if row.is_proven else (status_words(row),)
     return (
         name,
