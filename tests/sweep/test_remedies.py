@@ -64,4 +64,4 @@ def test_where_it_may_not_be_launched_the_end_names_it(tmp_path: Path, more: str
         run["finish"]
     )
     (remedy,) = [one for one in run["forecast"]["helps"] if one["kind"] == "remedy"]
-    assert (remedy["set"], remedy["blocks"]) == ({"kv-cache-dtype": "bf16"}, 1.0)
+    assert (remedy["set"], remedy["blocks"]) == ({"kv-cache-dtype": "bf16"}, None)

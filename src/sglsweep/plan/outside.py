@@ -39,7 +39,7 @@ class Help:
 
     Attributes:
         kind: "remedy" or "build".
-        blocks: share of the cells left that probably fail of the cause; 1 where none is left.
+        blocks: share of the cells left that probably fail of the cause; None: none is left.
         values: the remedy's; None = not passed.
         fixed_in: what has the fix, for a build.
         source: where it is known from.
@@ -48,7 +48,7 @@ class Help:
     kind: str
     cause: str
     attempts: tuple[int, ...]
-    blocks: float
+    blocks: float | None
     values: Mapping[str, Value] = field(default_factory=dict)
     fixed_in: str | None = None
     title: str = ""
@@ -67,10 +67,10 @@ class Help:
         """One sentence."""
         numbers = joined([str(number) for number in self.attempts])
         attempts = "attempt" if len(self.attempts) == 1 else "attempts"
-        return (
-            f"{self.what} against {self.cause}, which ended {attempts} {numbers}, and probably "
-            f"ends {percent(self.blocks)} of what is left"
-        )
+        told = f"{self.what} against {self.cause}, which ended {attempts} {numbers}"
+        if self.blocks is None:
+            return told
+        return f"{told}, and probably ends {percent(self.blocks)} of what is left"
 
 
 def to_json(expected: Forecast, found: Sequence[Help]) -> dict[str, object]:
@@ -141,7 +141,7 @@ def helps(
             key = (one.cause, settings(one.values) or str(one.fixed_in))
             numbers = found[key].attempts if key in found else ()
             found[key] = _with(one, (*numbers, outcome.attempt.number), blocked)
-    ranked = sorted(found.values(), key=lambda one: (-one.blocks, -len(one.attempts)))
+    ranked = sorted(found.values(), key=lambda one: (-(one.blocks or 0.0), -len(one.attempts)))
     return tuple(ranked[:MOST_HELPS])
 
 
@@ -161,7 +161,7 @@ def _of(
             kind="remedy",
             cause=cause,
             attempts=(number,),
-            blocks=1.0,
+            blocks=None,
             values=dict(diagnosis.remedy),
             source=source(outcome),
         )
@@ -171,7 +171,7 @@ def _of(
                 kind="build",
                 cause=cause,
                 attempts=(number,),
-                blocks=1.0,
+                blocks=None,
                 fixed_in=issue.fixed_in,
                 title=issue.title,
                 url=issue.url,
@@ -184,7 +184,7 @@ def _with(one: Help, numbers: tuple[int, ...], blocked: Mapping[str, float]) -> 
         kind=one.kind,
         cause=one.cause,
         attempts=numbers,
-        blocks=blocked.get(one.cause, 1.0 if not blocked else 0.0),
+        blocks=blocked.get(one.cause, 0.0) if blocked else None,
         values=one.values,
         fixed_in=one.fixed_in,
         title=one.title,
