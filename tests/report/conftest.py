@@ -12,6 +12,7 @@ from sglsweep.attempt import (
     Diagnosis,
     End,
     EndKind,
+    Instants,
     KnownIssue,
     Outcome,
     Proof,
@@ -80,6 +81,30 @@ class Night:
             keeper_dir=f"/home/me/.sglsweep/{number:04d}",
         )
 
+    def timed(self, took_s: float, ready_s: float | None) -> Timings:
+        """Return an attempt's times: six seconds to launch it, fourteen to end it, on a GPU."""
+        if not self.facts.get("gpus"):
+            return Timings(total_s=took_s, ready_s=ready_s)
+        begun = self.minutes * 60
+        return Timings(
+            total_s=took_s,
+            ready_s=ready_s,
+            stop_s=14.0,
+            launch_s=6.0,
+            server_s=took_s - 20.0,
+            last_words_s=2.0,
+            group_gone_s=9.5,
+            gpu_free_s=12.0,
+            port_free_s=9.6,
+            at=Instants(
+                call_at=1000.0,
+                decided_at=1000.0 + begun,
+                exec_at=1006.0 + begun,
+                judged_at=986.0 + begun + took_s,
+                closed_at=1000.0 + begun + took_s,
+            ),
+        )
+
     def add(  # noqa: PLR0913 - an outcome has this many sides
         self,
         cell: Mapping[str, Value],
@@ -97,7 +122,7 @@ class Night:
             end=end or End(kind=kind, exit_status=-9),
             diagnosis=diagnosis,
             proof=proof,
-            timings=Timings(total_s=took_s, ready_s=ready_s),
+            timings=self.timed(took_s, ready_s),
             facts=self.facts,
         )
         self.minutes += took_s / 60
