@@ -223,6 +223,26 @@ def test_the_strategy_sees_what_acts_and_the_launch_is_what_was_asked_for() -> N
     assert step.cell in [seen.asked_for(cell) for cell in seen.cells]
 
 
+@dataclass(frozen=True)
+class Again:
+    """Wants the cell of the first attempt once more."""
+
+    def decide(self, cells: Cells, history: Sequence[Evidence]) -> Launch | Finish:
+        assert history[0].cell in list(cells)
+        return Launch(history[0].cell, "its failure may be a flake")
+
+
+def test_what_is_launched_again_is_launched_in_the_same_spelling() -> None:
+    """In another one its server_args would be known, and it would be ended as an equal."""
+    seen = seen_of((ATTENTION, KV, DECODE), lead_case)
+    spelled = cell_of("nsa", "fp8_e4m3", "flashmla_kv")
+    assert seen.asked_for(seen.of(spelled)) != spelled
+    failed = outcome(1, spelled, Verdict.CRASH)
+    step = decide(asking(seen, [failed], Again(), "first-serving")).step
+    assert isinstance(step, Launch)
+    assert step.cell == spelled
+
+
 def test_the_sentence_says_what_becomes_of_what_it_names() -> None:
     seen = seen_of((ATTENTION, KV, DECODE), lead_case)
     told = seen.told("changes kv-cache-dtype; chance 40 %", cell_of("nsa", None, "trtllm"))

@@ -418,7 +418,7 @@ def _ask(
         step = strategy.decide(cells, history)
         if isinstance(step, Finish):
             return step
-        asked = seen.asked_for(step.cell)
+        asked = _asked_for(question, view, step.cell)
         start = at_start(asked, question.auto)
         if question.launch_key(start) in running:
             # Another spelling of a launch that is under way: its outcome will speak for it.
@@ -433,6 +433,17 @@ def _ask(
         known = _as_evidence(twin, axes, question.auto, seen)
         history.append(replace(known, cell=step.cell))
     return Finish(ALL_EQUAL)
+
+
+def _asked_for(question: Question, view: _View, cell: Cell) -> Cell:
+    """Return the cell to launch; one that was launched goes again in the same spelling.
+
+    In another it would be ended as the equal of the attempt that it repeats.
+    """
+    for outcome, known in zip(reversed(question.outcomes), reversed(view.history), strict=True):
+        if known.cell == cell and known.verdict.is_evidence:
+            return base_of(outcome.attempt.cell, question.auto)
+    return view.seen.asked_for(cell)
 
 
 def effective_now(seen: EffectiveCells, question: Question) -> EffectiveCells:
