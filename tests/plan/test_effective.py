@@ -13,7 +13,7 @@ from sglsweep.plan import blame, strategies
 from sglsweep.plan.decide import Question, decide
 from sglsweep.plan.effective import project, recorded, to_record
 from sglsweep.plan.equal_cells import Candidate, merge
-from sglsweep.plan.hypotheses import Claim, is_decided, on_effective
+from sglsweep.plan.hypotheses import Claim, is_decided, next_decision, on_effective
 from sglsweep.plan.strategy import Evidence, Finish, Launch
 from sglsweep.verdict import Phase, Verdict
 
@@ -312,6 +312,31 @@ def test_a_launch_that_came_out_otherwise_is_not_launched_for_ever() -> None:
     assert len(outcomes) == len(seen.cells)
 
 
+def evidence(number: int, cell: Cell, *, serves: bool) -> Evidence:
+    return Evidence(
+        number=number,
+        cell=cell,
+        verdict=Verdict.SERVING if serves else Verdict.NAN_IN_PROBS,
+        phase=Phase.DECODE,
+        cause=None if serves else "nan-probability-tensor",
+    )
+
+
+def test_a_change_that_wakes_a_flag_is_taken_back_with_the_value_of_the_start() -> None:
+    seen = seen_of((ATTENTION, KV, DECODE), lead_case)
+    start = evidence(1, seen.of(cell_of("nsa", None, "trtllm")), serves=False)
+    good = evidence(2, seen.of(cell_of("flashinfer", "bf16", None)), serves=True)
+    strategy = strategies.make("adaptive", goal="explain")
+    wanted = set()
+    history = [start, good]
+    while isinstance(step := strategy.decide(seen.cells, history), Launch):
+        wanted.add(tuple(step.cell.values.values()))
+        history.append(evidence(len(history) + 1, step.cell, serves=False))
+    # Only the KV type back: then the decode backend acts again, as it did at the start.
+    assert ("flashinfer", "fp8_e4m3", "trtllm") in wanted
+    assert ("nsa", "bf16", "trtllm") in wanted
+
+
 # -- hypotheses ---------------------------------------------------------------------------------
 
 
@@ -328,6 +353,18 @@ def test_a_claim_about_a_value_that_acts_nowhere_asks_for_no_launch() -> None:
     assert (
         on_effective(Claim("sparse", {"nsa-decode-backend": ("flashmla_sparse",)}), seen) is None
     )
+
+
+def test_a_claim_is_decided_across_a_flag_that_it_wakes() -> None:
+    seen = seen_of((ATTENTION, KV, DECODE), lead_case)
+    claim = on_effective(Claim("bf16", {"kv-cache-dtype": ("bf16",)}), seen)
+    assert claim is not None
+    with_it = evidence(1, seen.of(cell_of("flashinfer", "bf16", None)), serves=True)
+    step = next_decision(seen.cells, [with_it], [claim])
+    assert step is not None
+    assert step.cell.get("kv-cache-dtype") == "fp8_e4m3"
+    assert step.cell.get("attention-backend") == "flashinfer"
+    assert is_decided(claim, [with_it, evidence(2, step.cell, serves=False)])
 
 
 def test_an_axis_that_is_inert_decides_nothing() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from sglsweep.matrix import NO_EFFECT
 from sglsweep.plan.belief import believe
 from sglsweep.plan.bisect import nearest_serving
 from sglsweep.plan.outlook import outlook
@@ -67,10 +68,12 @@ def _changes(cells: Cells, start: Evidence, good: Evidence) -> Iterator[_Change]
     """Yield sets of flags of the serving cell to take back, those that make a listed cell."""
     table = table_of(cells)
     differing = good.cell.difference(start.cell)
+    asleep = [name for name, value in good.cell.values.items() if value == NO_EFFECT]
     seen = 0
     for size in range(1, len(differing)):
         for flags in combinations(differing, size):
-            cell = good.cell.with_values({flag: start.cell.get(flag) for flag in flags})
+            back = {flag: start.cell.get(flag) for flag in (*flags, *asleep)}
+            cell = good.cell.with_values(back)
             index = table.find(cell)
             if index is not None:
                 yield _Change(flags, cells[index])

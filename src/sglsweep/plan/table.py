@@ -58,9 +58,7 @@ class Table:
 
     def changed(self, codes: Codes, base: Codes) -> NDArray[np.bool_]:
         """Return where codes differ from others; a flag that selects nothing is no change."""
-        differ: NDArray[np.bool_] = (
-            (codes != base) & (codes != self.inert) & (base != self.inert)
-        )
+        differ: NDArray[np.bool_] = (codes != base) & (codes != self.inert) & (base != self.inert)
         return differ
 
     def index_of(self, codes: Codes) -> int | None:
@@ -68,11 +66,20 @@ class Table:
         return self._row_of.get(codes.tobytes())
 
     def find(self, cell: Cell) -> int | None:
-        """Return which listed cell is equal to this one; a flag that is not passed is no flag."""
+        """Return which listed cell is equal to this one; a flag that is not passed is no flag.
+
+        Where none is, the first that differs only in flags that select nothing in one of the two:
+        a change can put a flag to sleep, or wake it.
+        """
         passed = {name for name, value in cell.values.items() if value is not None}
         if not passed.issubset(self.names):
             return None
-        return self.index_of(self.encode([cell])[0])
+        codes = self.encode([cell])[0]
+        index = self.index_of(codes)
+        if index is None and (self.inert >= 0).any():
+            alike = np.flatnonzero(~self.changed(self.codes, codes).any(axis=1))
+            return int(alike[0]) if alike.size else None
+        return index
 
     def __len__(self) -> int:
         return len(self.codes)
