@@ -16,7 +16,7 @@ from sglsweep.plan.outlook import outlook
 from sglsweep.plan.split import whole
 from sglsweep.plan.strategy import Launch
 from sglsweep.plan.table import table_of, telling
-from sglsweep.plan.why import joined, percent
+from sglsweep.plan.why import in_short, joined, percent
 from sglsweep.plan.wider import with_values_of
 from sglsweep.verdict import Verdict
 
@@ -60,7 +60,7 @@ class Help:
         """What to do, in a few words."""
         if self.kind == "build":
             return f"a build with {self.fixed_in} ({self.title}: {self.url})"
-        return f"{settings(self.values)} (the catalogue's remedy; source: {self.source})"
+        return f"{settings(self.values)} (the catalogue's remedy; source: {in_short(self.source)})"
 
     @property
     def why(self) -> str:
@@ -270,11 +270,10 @@ def next_remedy(given: Remedies, *, better_than: float) -> Launch | None:
         return None
     outcome, cell = open_ones[best]
     cause = outcome.diagnosis.cause or outcome.verdict.value
-    number = outcome.attempt.number
+    number, source = outcome.attempt.number, in_short(given.source(outcome))
     why = (
-        f"outside the matrix: the remedy of {cause}, from {given.source(outcome)}: attempt "
-        f"{number} with {settings(outcome.diagnosis.remedy)}; chance to serve "
-        f"{percent(chances[best])}"
+        f"outside the matrix: the remedy of {cause}, from {source}: attempt {number} with "
+        f"{settings(outcome.diagnosis.remedy)}; chance to serve {percent(chances[best])}"
     )
     return Launch(cell, why, relaunch_of=number, chance=chances[best])
 

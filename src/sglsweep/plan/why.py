@@ -105,7 +105,12 @@ def _by(numbers: set[int], sources: Mapping[int, str]) -> str:
 
 def named(hint: Hint) -> str:
     """Name what is published, with its source."""
-    return f"{hint.id}: {hint.source}"
+    return f"{hint.id}: {in_short(hint.source)}"
+
+
+def in_short(source: str) -> str:
+    """Return the first part of a source; the rest of it stands where there is room."""
+    return source.partition(";")[0].strip()
 
 
 def published(hints: Hinted, index: int, passed_over: NDArray[np.bool_]) -> str:
