@@ -189,6 +189,7 @@ def next_step(
         nan_check=(lambda o: _nan_check(ground, o)) if sweep.probe.confirm_nan else None,
         effective=ground.settled.effective if ground.settled else None,
         beforehand=_beforehand(sweeping),
+        tokens=_needed_tokens(sweep),
         remedy=(lambda o, c: beforehand.may_remedy(ground, o, c)) if sweep.remedies else None,
     )
     return decide(question if is_budgeted else replace(question, budget=Budget()))
@@ -498,13 +499,18 @@ def earlier_runs(ground: Ground) -> tuple[Taken, ...]:
     return beforehand.taken(ground, command_for(ground, cells[0]))
 
 
+def _needed_tokens(sweep: Sweep) -> int | None:
+    """Return what the KV pool must hold; None where nobody says."""
+    need = sweep.need
+    return None if need.context is None else need.context * (need.concurrent or 1)
+
+
 def _auto(ground: Ground) -> Auto | None:
     auto = ground.expanded.auto
     if auto is None:
         return None
 
-    wanted = ground.sweep.need
-    need = None if wanted.context is None else wanted.context * (wanted.concurrent or 1)
+    need = _needed_tokens(ground.sweep)
 
     def step(outcomes: Sequence[Outcome]) -> float | None:
         return memory.next_fraction(outcomes, most=auto.max, tokens=need)

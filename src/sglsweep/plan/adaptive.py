@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,6 +64,10 @@ class Adaptive:
     claims: tuple[Claim, ...] = ()
     hints: tuple[Hint, ...] = ()
     start_ups: tuple[StartUp, ...] = ()
+
+    def warned(self, hints: Sequence[Hint]) -> Adaptive:
+        """Return the same with more that speaks against cells."""
+        return replace(self, hints=(*self.hints, *hints)) if hints else self
 
     def decide(self, cells: Cells, history: Sequence[Evidence]) -> Launch | Finish:
         """Return the cell with the best chance to serve, or what else the goal asks for."""

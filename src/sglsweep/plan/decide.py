@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from sglsweep.attempt import StepState
 from sglsweep.matrix import NO_EFFECT, Cell, Cells, spell
+from sglsweep.plan.adaptive import Adaptive
+from sglsweep.plan.by_memory import memory_hints
 from sglsweep.plan.effective import as_requested
 from sglsweep.plan.forecast import forecast
 from sglsweep.plan.goal import Goal
@@ -74,6 +76,7 @@ class Question:
         launch_key: what makes two cells the same launch.
         spent_hours: hours of attempts so far, over all sessions of the run.
         running: attempts that are not over: their cells are taken, and tell nothing yet.
+        tokens: what the KV pool must hold.
         nan_check: the settings that make an attempt's SGLang say where a NaN comes from; empty
             where it has none. None: nobody wants suspicions confirmed.
         beforehand: for the forecast; the strategy has its own.
@@ -92,6 +95,7 @@ class Question:
     spent_hours: float = 0.0
     auto: Auto | None = None
     running: Sequence[Attempt] = ()
+    tokens: int | None = None
     nan_check: Callable[[Outcome], Mapping[str, Value]] | None = None
     effective: EffectiveCells | None = None
     beforehand: Beforehand = field(default_factory=Beforehand)
@@ -125,7 +129,7 @@ def decide(question: Question) -> Decision:
         view.history,
         attempts_left=attempts_left(question.budget, question.outcomes, _spent(question)),
         priors=question.beforehand.priors,
-        hints=question.beforehand.hints,
+        hints=(*question.beforehand.hints, *view.hints),
     )
     found = helps(question.cells, question.outcomes, expected.blocked, question.beforehand.source)
     step = decision.step
@@ -360,7 +364,10 @@ def _by_strategy(question: Question, view: _View, goals: Sequence[str]) -> Decis
     equal: dict[str, int] = {}
     reasons: list[str] = []
     for goal in goals:
-        step = _ask(question, view, question.strategy(goal), equal)
+        strategy = question.strategy(goal)
+        if isinstance(strategy, Adaptive):
+            strategy = strategy.warned(view.hints)
+        step = _ask(question, view, strategy, equal)
         if goal != Goal.MAP:
             step = _or_remedy(question, view, step)
         if isinstance(step, Finish) and goal == Goal.FASTEST:
@@ -396,6 +403,7 @@ class _View:
     seen: EffectiveCells
     cells: Cells
     history: list[Evidence]
+    hints: tuple[Hint, ...]
 
 
 def _view(question: Question) -> _View:
@@ -403,7 +411,8 @@ def _view(question: Question) -> _View:
     seen = effective_now(question.effective or as_requested(question.cells), question)
     history = [_as_evidence(o, axes, question.auto, seen) for o in question.outcomes]
     taken = [seen.of(_base_on(a.cell, question, axes)) for a in question.running]
-    return _View(seen, _without(seen.cells, taken), history)
+    warnings = memory_hints(seen.cells.axes, question.outcomes, question.tokens)
+    return _View(seen, _without(seen.cells, taken), history, warnings)
 
 
 def _ask(

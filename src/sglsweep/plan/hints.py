@@ -1,6 +1,6 @@
-"""What is published not to work: it makes cells less likely before anything is launched.
+"""What speaks against cells beside their own attempts: what is published, and memory figures.
 
-A hint is a guess about this machine, so the attempts decide: a pass in one of its cells all but
+A hint is a guess about these cells, so the attempts decide: a pass in one of its cells all but
 refutes it, a failure as foretold confirms it, and nothing is ever ruled out by it.
 """
 
@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from sglsweep.matrix import spell
+from sglsweep.plan.table import table_of
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sglsweep.matrix import Cells
+    from sglsweep.matrix import Cell, Cells
     from sglsweep.plan.strategy import Evidence
 
 PASSES_ALL_THE_SAME = 0.03
@@ -32,27 +34,36 @@ NAMED_FROM = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A published condition that cells of this matrix meet.
+    """A condition that cells of this matrix meet, named by their keys or by a value.
 
     Attributes:
-        id: of the catalogue's entry.
+        id: of the catalogue's entry, or the value.
         source: where it is known from.
         chance: that it holds here, before this run shows anything.
         verdict: how a launch is said to end.
         cells: keys of the cells that meet it.
+        axis: with `values`, spelled: the cells with one of them meet it.
     """
 
     id: str
     source: str
     chance: float
     verdict: Verdict
-    cells: frozenset[str] = field(repr=False)
+    cells: frozenset[str] = field(default=frozenset(), repr=False)
+    axis: str = ""
+    values: frozenset[str] = frozenset()
+
+    def meets(self, cell: Cell) -> bool:
+        """True if a cell is one that this speaks against."""
+        return cell.key in self.cells or (
+            bool(self.axis) and spell(cell.get(self.axis)) in self.values
+        )
 
     def believed(self, known: Iterable[Evidence]) -> float:
         """Return the chance that it holds, after the attempts."""
         odds = self.chance / (1.0 - self.chance)
         for entry in known:
-            if entry.cell.key not in self.cells:
+            if not self.meets(entry.cell):
                 continue
             if entry.verdict is Verdict.SERVING:
                 odds *= 1.0 - entry.weight + entry.weight * PASSES_ALL_THE_SAME
@@ -96,9 +107,20 @@ _MEETING: WeakKeyDictionary[Cells, dict[Hint, NDArray[np.bool_]]] = WeakKeyDicti
 
 def _meeting(cells: Cells, hint: Hint) -> NDArray[np.bool_]:
     """Return which cells meet a hint; remembered, since writing 5,000 keys takes 30 ms."""
+    if hint.axis:
+        return _with_values(cells, hint)
     remembered = _MEETING.setdefault(cells, {})
     met = remembered.get(hint)
     if met is None:
         met = np.fromiter((cell.key in hint.cells for cell in cells), dtype=np.bool_)
         remembered[hint] = met
     return met
+
+
+def _with_values(cells: Cells, hint: Hint) -> NDArray[np.bool_]:
+    table = table_of(cells)
+    if hint.axis not in table.names:
+        return np.zeros(len(cells), dtype=np.bool_)
+    axis = table.names.index(hint.axis)
+    codes = [code for code, v in enumerate(table.values[axis]) if spell(v) in hint.values]
+    return np.isin(table.codes[:, axis], codes)

@@ -114,14 +114,18 @@ def in_short(source: str) -> str:
 
 
 def published(hints: Hinted, index: int, passed_over: NDArray[np.bool_]) -> str:
-    """Say what the catalogue has to do with a choice; "" where it has nothing.
+    """Say what the catalogue or memory has to do with a choice; "" where they have nothing.
 
-    `passed_over`: the cells that would have come first, were it not for the catalogue.
+    `passed_over`: the cells that would have come first, were it not for them.
     """
     if against := hints.against(index):
-        return f"; the catalogue speaks against it ({named(against[0])}), all else is less likely"
+        who = "memory speaks" if against[0].axis else "the catalogue speaks"
+        return f"; {who} against it ({named(against[0])}), all else is less likely"
     left = next((hint for hint, met, _ in hints.among if (met & passed_over).any()), None)
-    return f"; leaves what the catalogue knows not to work ({named(left)})" if left else ""
+    if left is None:
+        return ""
+    what = "does not fit into memory" if left.axis else "the catalogue knows not to work"
+    return f"; leaves what {what} ({named(left)})"
 
 
 def _avoids(table: Table, codes: Codes, accused: dict[tuple[int, int], set[int]]) -> str:
