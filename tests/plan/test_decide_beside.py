@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scenes import attempt
-from sglsweep.attempt import BESIDE_OTHERS, Attempt, Diagnosis, End, EndKind, Outcome
+from sglsweep.attempt import (
+    BESIDE_OTHERS,
+    Attempt,
+    Diagnosis,
+    End,
+    EndKind,
+    Ladder,
+    Outcome,
+    Rung,
+)
 from sglsweep.matrix import Axis, Cell, Cells, Value
 from sglsweep.plan import strategies
-from sglsweep.plan.decide import FRACTION, Auto, Budget, Question, decide
+from sglsweep.plan.decide import FRACTION, Auto, Question, decide
+from sglsweep.plan.race import next_heat
+from sglsweep.plan.stages import Budget
 from sglsweep.plan.strategy import Finish, Launch
 from sglsweep.verdict import Phase, Verdict
 
@@ -156,3 +167,25 @@ def test_the_end_is_not_the_end_while_something_runs() -> None:
     rest = [over(a, Verdict.SERVING) for a in begun[:-1]]
     assert isinstance(decide(question(rest, begun[-1:])).step, Finish)
     assert isinstance(decide(question(rest)).step, Launch)
+
+
+def heat(number: int, cell: Cell, speed: float, beside: tuple[int, ...] = ()) -> Outcome:
+    rung = Rung(concurrency=8, requests=16, tokens_per_s=speed)
+    served = over(running(number, cell), Verdict.SERVING, None, beside)
+    return replace(served, ladder=Ladder(rungs=(rung,)))
+
+
+def test_speeds_beside_others_are_compared_with_no_speed_alone() -> None:
+    first, second = heat(1, CELLS[0], 400.0, (2,)), heat(2, CELLS[1], 300.0, (1,))
+    leader = next_heat([first, second])
+    assert isinstance(leader, Launch)
+    assert (leader.cell, leader.relaunch_of) == (CELLS[0], 1)
+    alone = heat(3, CELLS[0], 500.0)
+    other = next_heat([first, second, alone])
+    assert isinstance(other, Launch)
+    assert (other.cell, other.relaunch_of) == (CELLS[1], 2)
+    assert "beside others: alone, to compare" in other.why
+    done = next_heat([first, second, alone, heat(4, CELLS[1], 450.0)])
+    assert isinstance(done, Finish)
+    assert "attempt 1 is the fastest: 500 tokens/s" in done.why
+    assert "11% ahead of attempt 2 (450 tokens/s" in done.why

@@ -42,17 +42,27 @@ class _Runner:
 
     @property
     def speeds(self) -> list[float]:
-        """The speed of each launch at the concurrency that was best in the heat."""
+        """The speed of each launch at the concurrency that was best in the heat.
+
+        A launch beside others counts only while there is none that had the host to itself.
+        """
         best = self.heat
         if best is None:
             return []
-        rungs = [r for o in self.outcomes if o.ladder is not None for r in o.ladder.rungs]
+        alone = [o for o in self.outcomes if not o.end.beside]
+        measured = [o.ladder for o in alone or self.outcomes if o.ladder is not None]
+        rungs = [r for ladder in measured for r in ladder.rungs]
         return [r.tokens_per_s for r in rungs if r.concurrency == best.concurrency]
 
     @property
     def speed(self) -> float:
         speeds = self.speeds
         return sum(speeds) / len(speeds) if speeds else 0.0
+
+    @property
+    def was_alone(self) -> bool:
+        """A launch had the host to itself."""
+        return any(not o.end.beside for o in self.outcomes)
 
     @property
     def spread(self) -> float:
@@ -72,6 +82,10 @@ def mean_speed(outcomes: Sequence[Outcome]) -> float | None:
 
 def next_heat(outcomes: Sequence[Outcome]) -> Launch | Finish:
     """Return what is still to be measured, or who won and by how much."""
+    cut = _cut_short(outcomes)
+    if cut is not None:
+        why = f"attempt {cut.attempt.number} serves, and its measurement was cut short: once more"
+        return Launch(cut.attempt.cell, why, relaunch_of=cut.attempt.number)
     runners = _runners(outcomes)
     if not runners:
         return Finish("nothing serves, so nothing is the fastest")
@@ -79,27 +93,55 @@ def next_heat(outcomes: Sequence[Outcome]) -> Launch | Finish:
     leader, second = ranked[0], ranked[1] if len(ranked) > 1 else None
     if leader.heat is None:
         return Finish("no serving cell keeps the objectives of `workload: {slo: ...}`")
+    if again := _still_to_launch(leader, second):
+        return again
+    if second is None:
+        return Finish(f"attempt {leader.number} is the fastest: {_said(leader)}, none to compare")
+    return Finish(_result(leader, second))
+
+
+def _still_to_launch(leader: _Runner, second: _Runner | None) -> Launch | None:
+    """Return whose speed is not known well enough yet."""
     if len(leader.outcomes) < _LAUNCHES:
         return _again(leader, f"{_said(leader)}, the fastest so far: once more, before it is so")
     if second is None:
-        return Finish(f"attempt {leader.number} is the fastest: {_said(leader)}, none to compare")
+        return None
+    if leader.was_alone and not second.was_alone:
+        return _again(second, f"{_said(second)}, beside others: alone, to compare")
     if _is_equal(leader, second) and len(second.outcomes) < _LAUNCHES:
         return _again(second, f"{_said(second)}, equal to attempt {leader.number} so far: again")
-    return Finish(_result(leader, second))
+    return None
 
 
 def _runners(outcomes: Sequence[Outcome]) -> list[_Runner]:
     """Return launches that served and were measured, and never failed when repeated."""
+    return [
+        _Runner(tuple(o for o in same if _is_measured(o)))
+        for same in _serving(outcomes)
+        if any(_is_measured(o) for o in same)
+    ]
+
+
+def _cut_short(outcomes: Sequence[Outcome]) -> Outcome | None:
+    """Return the first launch whose every measurement was ended from outside (Ctrl-C)."""
+    for same in _serving(outcomes):
+        measured = [o for o in same if o.ladder is not None]
+        if measured and not any(_is_measured(o) for o in measured):
+            return measured[0]
+    return None
+
+
+def _is_measured(outcome: Outcome) -> bool:
+    return outcome.ladder is not None and not outcome.ladder.is_cut
+
+
+def _serving(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
+    """Return the attempts of each launch that served and never failed when repeated."""
     by_launch: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         if outcome.verdict.is_evidence:
             by_launch.setdefault(outcome.attempt.launch_key, []).append(outcome)
-    return [
-        _Runner(tuple(o for o in same if o.ladder is not None))
-        for same in by_launch.values()
-        if all(o.verdict is Verdict.SERVING for o in same)
-        and any(o.ladder is not None for o in same)
-    ]
+    return [same for same in by_launch.values() if all(o.verdict is Verdict.SERVING for o in same)]
 
 
 def _again(runner: _Runner, why: str) -> Launch:
