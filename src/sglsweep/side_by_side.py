@@ -258,7 +258,7 @@ class _Crew:
         if not left:
             self._trouble = self._trouble or taken
             return
-        self._tell(f"{taken.message}; slot {number} stays empty, {left} left")
+        self._tell(f"{taken.message}; slot {number} stays empty, {left} left. {taken.next_step}")
 
     def _stop_starting(self, attempt: Attempt, error: HostError) -> None:
         self._trouble = self._trouble or error

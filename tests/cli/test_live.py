@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -86,6 +87,39 @@ def test_ctrl_c_leaves_the_screen_and_a_closed_record(tmp_path: Path) -> None:
     wait_until_gone(folder)
 
 
+def heard(folder: Folder, said: str) -> list[int]:
+    """Return whose verdicts an onlooker told: of all whose beginning it told."""
+    found = []
+    for outcome in Journal.read(folder.run).history():
+        number = outcome.attempt.number
+        if f"attempt {number} started" in said:
+            assert f"attempt {number} {outcome.verdict}" in said
+            found.append(number)
+    return found
+
+
+def test_several_attempts_are_painted_side_by_side(tmp_path: Path) -> None:
+    folder = small_sweep(tmp_path, hosts="local: {slots: 3}\n")
+    terminal = Terminal(folder, folder.sweep_words())
+    wait_until(lambda: b"3 attempts side by side" in terminal.said, 60)
+    terminal.resize(8, 40)
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.wait() == 130
+    assert all(record["state"] == "closed" for record in folder.records().values())
+    assert b"Traceback" not in terminal.said
+    wait_until_gone(folder)
+
+
+def test_an_onlooker_of_several_hears_each_by_its_number(tmp_path: Path) -> None:
+    folder = small_sweep(tmp_path, hosts="local: {slots: 3}\n")
+    sweep = folder.begin()
+    folder.wait_for("attempt 3 started", process=sweep)
+    looked = folder.call("watch", str(folder.run))
+    assert sweep.wait(60) == 0
+    assert re.search(r"^ +\d \| ", looked.stderr, re.MULTILINE)
+    assert heard(folder, looked.stderr)
+
+
 def test_an_onlooker_hears_the_same_verdicts_in_plain_lines(tmp_path: Path) -> None:
     folder = small_sweep(tmp_path)
     sweep = folder.begin()
@@ -94,8 +128,7 @@ def test_an_onlooker_hears_the_same_verdicts_in_plain_lines(tmp_path: Path) -> N
     assert sweep.wait(60) == 0
     assert looked.returncode == 0
     assert "\x1b" not in looked.stdout + looked.stderr
-    for outcome in Journal.read(folder.run).history():
-        assert f"attempt {outcome.attempt.number} {outcome.verdict}" in looked.stderr
+    assert heard(folder, looked.stderr)
     assert looked.stdout.startswith("finished: ")
     again = folder.call("watch", str(folder.run))
     assert (again.stdout, again.stderr) == (looked.stdout, "")

@@ -67,9 +67,11 @@ def open_sweep(
                         listener=listener,
                         settings=settings or Settings(),
                     )
-                    if is_planned and isinstance(listener, LiveView) and count == 1:
+                    if is_planned and isinstance(listener, LiveView):
+                        # Of several nobody knows which one ends first.
+                        words = next_words if count == 1 else lambda _sweeping, _attempt: ""
                         listener.foresee(
-                            lambda attempt: (next_words(sweeping, attempt), odds_words(journal))
+                            lambda attempt: (words(sweeping, attempt), odds_words(journal))
                         )
                     tell_notes(sweeping)
                     yield sweeping
