@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,9 @@ from sglsweep.plan.by_memory import BY_FIGURES, BY_MARGIN, BY_SIDE, memory_hints
 from sglsweep.plan.decide import decide
 from sglsweep.plan.strategy import Launch
 from sglsweep.verdict import Phase, Verdict
+
+if TYPE_CHECKING:
+    from sglsweep.matrix import Value
 
 FRACTIONS = Axis("mem-fraction-static", (0.95, 0.9, 0.85, 0.8))
 BACKENDS = Axis("attention-backend", ("flashinfer", "triton"))
@@ -30,9 +34,12 @@ FIGURES = {
 def launched(
     number: int, fraction: float, *, cause: str, verdict: Verdict = Verdict.OOM, **metrics: float
 ) -> Outcome:
-    cell = Cell({"attention-backend": "flashinfer", "mem-fraction-static": fraction})
+    values: dict[str, Value] = {
+        "attention-backend": "flashinfer",
+        "mem-fraction-static": fraction,
+    }
     diagnosis = Diagnosis(verdict=verdict, phase=Phase.GRAPH_CAPTURE, cause=cause, metrics=metrics)
-    return outcome(number, cell, diagnosis)
+    return outcome(number, Cell(values), diagnosis)
 
 
 def foretold(*outcomes: Outcome, tokens: int | None = None) -> dict[str, float]:
