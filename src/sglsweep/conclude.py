@@ -164,7 +164,7 @@ def _by_neighbours(diagnosis: Diagnosis, end: End, proof: Proof | None) -> Diagn
     """
     what, others = _had_by_others(diagnosis, end, proof)
     if not others:
-        return diagnosis
+        return _slowed(diagnosis, end)
     said = ", ".join(map(str, others))
     return replace(
         diagnosis,
@@ -176,6 +176,18 @@ def _by_neighbours(diagnosis: Diagnosis, end: End, proof: Proof | None) -> Diagn
         f"{'s' if len(others) > 1 else ''} {said}, which had {what}: no answer about this cell. "
         "The sweep launches it again alone.",
         confidence="high",
+    )
+
+
+def _slowed(diagnosis: Diagnosis, end: End) -> Diagnosis:
+    """Say of a hang that neighbours may have been why it took so long."""
+    if diagnosis.verdict is not Verdict.HANG or not end.beside:
+        return diagnosis
+    said = f"It ran beside attempts {', '.join(map(str, end.beside))}, which may have slowed it"
+    return replace(
+        diagnosis,
+        next_step=f"{diagnosis.next_step} {said}: `sglsweep relaunch` asks it alone.".strip(),
+        confidence="low",
     )
 
 

@@ -127,6 +127,16 @@ def test_a_pool_too_small_for_the_need_beside_others_is_no_evidence() -> None:
     assert alone.verdict is Verdict.BAD_CONFIG
 
 
+def test_a_hang_beside_others_says_so() -> None:
+    silent = End(kind=EndKind.SILENCE, silence_s=900.0, detail="no output for 15 m", beside=(2, 5))
+    reached = Diagnosis(verdict=Verdict.INCOMPLETE, phase=Phase.WEIGHTS, cause=None)
+    said = conclude(reached, silent)
+    assert said.verdict is Verdict.HANG
+    assert "beside attempts 2, 5" in said.next_step
+    assert said.confidence == "low"
+    assert conclude(reached, replace(silent, beside=())).confidence == "medium"
+
+
 def test_signs_of_the_whole_machine_are_nobody_s_own() -> None:
     life = Life(
         cpu_s=3.0,

@@ -92,7 +92,7 @@ def deployment_of(outcome: Outcome, run: str) -> Deployment:
         or "model",
         python="python3" if is_rehearsal(attempt) else _at_home(attempt.python, outcome),
         words=without(words, _PLACE | _NODES),
-        env=attempt.env,
+        env=attempt.own_env,
         bind=flags.get("host") or "127.0.0.1",
         port=attempt.port,
         version=_version(outcome),
