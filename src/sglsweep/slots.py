@@ -188,7 +188,7 @@ def _memory_words(cell: Cell, flags: Mapping[str, str], slots: Slots) -> str:
     A fraction is taken of what is free when the server measures it, so neighbours that start
     together see each other's pools as missing memory; a number of tokens is no such matter.
     """
-    if FRACTION in cell.values:
+    if cell.get(FRACTION) is not None:
         return f"cells that name {FRACTION}, since slots share memory"
     if canonical("max-total-tokens") in flags:
         return ""

@@ -82,6 +82,7 @@ def why(found: Slots, argv: str, cell: dict[str, Value] | None = None, **more: b
         (APART, "--tp 8 --nnodes 2", {}),
         (SHARED, "--max-total-tokens 4096", {}),
         (SHARED, "--mem-fraction-static 0.4", {}),
+        (SHARED, "--max-total-tokens 4096", {"mem-fraction-static": None}),
     ],
 )
 def test_what_may_have_neighbours(found: Slots, argv: str, cell: dict[str, Value]) -> None:
