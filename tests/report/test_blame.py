@@ -499,3 +499,15 @@ def test_where_anything_may_be_behind_it_nothing_is_named() -> None:
     assert "| not narrowed down | nan-in-probs | open | 1 | no attempt serves yet |" in text
     (line,) = tell_all(run, groups(run)[0])
     assert plain(line) == "Nothing narrows it down yet: no attempt serves yet"
+
+
+def test_of_pairs_that_show_the_same_the_plainest_is_told() -> None:
+    check = "--enable-nan-detection"
+    run = run_of(
+        launched(1, "--kv fp8", NAN),
+        launched(2, f"--kv bf16 {check}", OK),
+        launched(3, "--kv bf16", OK),
+    )
+    (row,) = combinations(run)
+    (pair,) = row.proofs
+    assert pair.better.attempt.number == 3

@@ -75,7 +75,7 @@ def test_an_attempt_that_ran_out_in_capture_bounds_the_fraction_from_above() -> 
         bad,
         diagnosis=replace(bad.diagnosis, verdict=Verdict.OOM, cause="oom-graph-capture"),
     )
-    assert "| below 0.950 |" in to_markdown(memory(run_of(bad)))
+    assert "| below 0.95 |" in to_markdown(memory(run_of(bad)))
 
 
 def test_many_attempts_are_cut_to_the_last_and_said_to_be() -> None:

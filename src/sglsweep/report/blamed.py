@@ -160,7 +160,7 @@ def _combination(run: RunView, known: Known, row: BlameRow) -> Combination:
         failing=having if row.status is not Status.REFUTED else _those(run, row.attempts_for),
         against=_those(run, row.attempts_against),
         without=without if row.status is not Status.REFUTED else (),
-        proofs=tuple(_pair(outcomes[bad], outcomes[good]) for good, bad in row.pairs),
+        proofs=tuple(_plainest(run, known, bad, good) for good, bad in row.pairs),
         rivals=tuple((_as_passed(known, first, values), chance) for values, chance in row.rivals),
     )
 
@@ -196,6 +196,28 @@ def _as_passed(
         known.written.get(name, name): str(value) if name.startswith(HOST) else own.get(name)
         for name, value in values.items()
     }
+
+
+def _plainest(run: RunView, known: Known, bad: int, good: int) -> Pair:
+    """Return the pair, or one of the same cells that differs in less beside what is shown."""
+    cells = (known.cell(bad), known.cell(good))
+    failing, serving = (
+        [o for o in group if known.cell(o.attempt.number) == cell and not run.is_flaky(o)]
+        for group, cell in zip((run.failing, run.serving), cells, strict=True)
+    )
+    outcomes = {o.attempt.number: o for o in run.outcomes}
+    named = _pair(outcomes[bad], outcomes[good])
+    pairs = [
+        _pair(one, other)
+        for one in failing
+        if _ended_alike(one, named.failing)
+        for other in serving
+    ]
+    return min([named, *pairs], key=lambda pair: len(pair.changes))
+
+
+def _ended_alike(one: Outcome, other: Outcome) -> bool:
+    return (one.verdict, one.diagnosis.cause) == (other.verdict, other.diagnosis.cause)
 
 
 def _pair(failing: Outcome, better: Outcome) -> Pair:

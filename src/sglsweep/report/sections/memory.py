@@ -37,7 +37,7 @@ def memory(run: RunView) -> list[Block]:
 
 
 def _fraction(row: MemoryRow) -> str:
-    return f"{row.memory.fraction:.3f}"
+    return f"{round(row.memory.fraction, 4):g}"
 
 
 def _weights(row: MemoryRow) -> str:
@@ -56,7 +56,7 @@ def _largest(row: MemoryRow) -> str:
     if largest is not None:
         return f"{largest:.3f}"
     is_high = side_of(row.outcome) is Side.TOO_HIGH
-    return f"below {row.memory.fraction:.3f}" if is_high else "-"
+    return f"below {_fraction(row)}" if is_high else "-"
 
 
 def _pool(row: MemoryRow) -> str:
