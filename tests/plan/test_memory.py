@@ -208,3 +208,8 @@ def test_torch_out_of_memory_in_the_pool_steps_down_and_not_up() -> None:
     step = next_fraction([seen])
     assert step is not None
     assert step < 0.95
+
+
+def test_a_limit_of_tokens_that_is_no_multiple_of_a_page_caps_all_the_same() -> None:
+    assert replace(SEEN, most_tokens=50_040).is_capped
+    assert not replace(SEEN, most_tokens=49_990).is_capped

@@ -42,6 +42,8 @@ NO_POOL = "oom-kv-pool"
 BELOW_NEED = "kv-pool-below-need"
 """It served, but its pool holds less than the sweep needs."""
 TOO_HIGH = frozenset({"oom-graph-capture", "oom-runtime"})
+_LARGEST_PAGE = 256
+"""Tokens of a page at most: `max-total-tokens` is rounded down to whole pages."""
 _EVEN_GB = 0.05
 """Ranks that differ by less are even: SGLang prints hundredths."""
 _TORCH_OOM = re.compile(r"(?i)out ?of ?memory|MemoryAllocation|ALLOC_FAILED")
@@ -73,7 +75,9 @@ class Memory:
     @property
     def is_capped(self) -> bool:
         """True where `max-total-tokens`, not the fraction, sizes the pool."""
-        return bool(self.most_tokens and self.pool_tokens == self.most_tokens)
+        if not self.most_tokens or not self.pool_tokens:
+            return False
+        return 0 <= self.most_tokens - self.pool_tokens < _LARGEST_PAGE
 
     @property
     def smallest(self) -> float | None:
