@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -19,6 +18,7 @@ from sglsweep.errors import HostError, HostUnreachable
 from sglsweep.events import Ended, Note, Progress, Started, Stopping, Withdrawn
 from sglsweep.keeper_files import GpuBefore
 from sglsweep.prove import prove
+from sglsweep.ranks import RankWatch
 from sglsweep.stopwatch import Stopwatch
 from sglsweep.triage.ending import Ending
 from sglsweep.triage.follow import Follower
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S = 0.2
 _CHUNK = 1 << 20
-_RANK = re.compile(r"sglang::scheduler_([A-Z][A-Z_]*\d+(?:_[A-Z][A-Z_]*\d+)*)")
 # Without any other word an attempt ends on the host after this long, whoever else is gone.
 _DEADLINE_S, _PROOF_S, _LADDER_S = 4 * 3600.0, 3600.0, 3600.0
 
@@ -198,8 +197,7 @@ class Drive:
         self._oom_kills = 0
         self._before: GpuBefore | None = None
         self._stranger: Listener | None = None
-        self._ranks: set[str] = set()
-        self._first_gone = ""
+        self._ranks = RankWatch()
         self._proved: Proved | None = None
         self._twin: Outcome | None = None
         self.life: Life | None = None
@@ -229,7 +227,7 @@ class Drive:
         self.life = state.life
         self._oom_kills = state.oom_kills_cgroup or state.oom_kills_host or 0
         self._before = state.gpu_before or self._before
-        self._look_for_ranks(state)
+        self._ranks.look(process.title for process in state.processes)
         if state.listener is not None and not state.listener.is_ours:
             self._stranger = state.listener
         self._pump()
@@ -302,17 +300,8 @@ class Drive:
             "gpu_before_mib": before.used_mib,
             "gpu_holders": tuple(holders),
             "port_holder": who,
-            "first_gone": self._first_gone,
+            "first_gone": self._ranks.first_gone,
         }
-
-    def _look_for_ranks(self, state: KeeperState) -> None:
-        """Note the rank that is gone while others run: the log may hold only their cascade."""
-        found = (_RANK.search(process.title) for process in state.processes)
-        present = {match[1].replace("_", " ") for match in found if match}
-        gone = self._ranks - present
-        if len(gone) == 1 and present and not self._first_gone:
-            self._first_gone = next(iter(gone))
-        self._ranks |= present
 
     def _own_signs(self, life: Life) -> Life:
         place = self.site.place
