@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cli_more.made import make_run, outcome
-from sglsweep.bisection import Search, case_of, step_of
+from sglsweep.bisection import Search, case_of
 from sglsweep.config.sweep import load_sweep
 from sglsweep.expand import expand
 from sglsweep.journal import Journal
 from sglsweep.matrix import Cell, Value
-from sglsweep.plan.bisect import Culprit
+from sglsweep.plan.bisect import Culprit, next_step
 from sglsweep.verdict import Phase, Verdict
 from small_sweeps import Folder, small_sweep
 
@@ -102,6 +102,6 @@ def test_a_third_value_that_fails_alike_clears_no_flag(tmp_path: Path) -> None:
     search = Search(sweep=sweep, expanded=expand(sweep), bad=1, tables={})
     case = case_of(search, Journal.read(tmp_path / "run").history())
     assert case is not None
-    step = step_of(case)
+    step = next_step(case)
     assert isinstance(step, Culprit)
     assert step.values == {"disable-cuda-graph": False}
