@@ -140,6 +140,12 @@ def test_the_command_tells_counts_and_reasons(tmp_path: Path, sglang: StandIn) -
     assert document["counts"]["left"] == 2
     states = [cell["state"] for cell in document["cells"]]
     assert (states.count("refused"), states.count("resolved")) == (3, 5)
+    assert document["counts"]["refused_by_verdict"] == {"bad-config": 3}
+    refused = next(cell for cell in document["cells"] if cell["state"] == "refused")
+    assert (refused["refused"]["verdict"], refused["refused"]["phase"]) == ("bad-config", "args")
+    assert refused["acts_as"] is None
+    own = next(cell for cell in document["cells"] if cell["cell"]["attention-backend"] is None)
+    assert own["acts_as"]["attention-backend"] == "nsa"
 
 
 def test_an_unknown_gpu_is_refused(tmp_path: Path, sglang: StandIn) -> None:
