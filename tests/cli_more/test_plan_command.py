@@ -244,3 +244,9 @@ def test_the_memory_of_weights_on_other_gpus_tells_nothing(sweep: Path) -> None:
     text = plan(sweep)
     assert "(the mean of 1 attempt of runs/wide, the same model on this host)" in text
     assert "memory: nothing known yet" in text
+
+
+def test_a_sweep_of_days_without_a_budget_is_told_so(sweep: Path) -> None:
+    sweep.write_text(SWEEP.replace("budget: {attempts: 12, hours: 1}\n", ""))
+    earlier(sweep.parent / "runs" / "small", launched(1, 7200))
+    assert "62 h 00 min at 2 h 00 min each; no `budget: {hours: ...}` ends it" in plan(sweep)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _NOTHING_GB = 0.01
+_LONG_S = 24 * 3600.0
 
 
 def plan(
@@ -123,6 +124,8 @@ def _time(time: TimeEstimate) -> Iterator[str]:
     line = f"time: {most}, {duration(time.total_s)} at {duration(time.each_s)} each"
     if time.budget_hours is not None and time.budget_hours * 3600 < time.total_s:
         line += f"; the budget of {time.budget_hours:g} h ends it earlier"
+    elif time.budget_hours is None and time.total_s > _LONG_S:
+        line += "; no `budget: {hours: ...}` ends it earlier"
     yield line
     yield f"      ({time.source})"
 
