@@ -212,6 +212,19 @@ def test_a_second_that_comes_close_is_repeated_too_and_equal_is_called_equal() -
     assert done.why.startswith("attempts 2 and 1 are equally fast within noise")
 
 
+def test_a_measurement_that_was_cut_short_is_made_once_more() -> None:
+    cut = raced(2, B, 900.0)
+    assert cut.ladder is not None
+    cut = replace(cut, ladder=replace(cut.ladder, is_cut=True))
+    step = race(raced(1, A, 400.0), cut)
+    assert isinstance(step, Launch)
+    assert (step.cell, step.relaunch_of, step.is_final) == (Cell(B), 2, False)
+    assert "cut short" in step.why
+    after = race(raced(1, A, 400.0), cut, raced(3, B, 300.0))
+    assert isinstance(after, Launch)
+    assert after.cell == Cell(A)
+
+
 def test_a_cell_that_failed_when_repeated_does_not_win() -> None:
     step = race(raced(1, A, 400.0), raced(2, B, 500.0), outcome(3, dict(B), Verdict.CUDA_FAULT))
     assert isinstance(step, Launch)

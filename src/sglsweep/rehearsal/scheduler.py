@@ -21,6 +21,9 @@ _LOG_EVERY = 40  # decode steps; SGLang's --decode-log-interval
 _FIRST_WORD = 100  # ids below are special tokens
 _LONG_ANSWER = 40
 _MANY_RUNNING = 4
+_MOST_OF_A_LOAD = 8
+_ITS_OWN = frozenset({"health", "warmup"})
+_LEAK = 0.004  # share of the KV pool that each request keeps where it leaks
 _PATIENCE = 40  # requests after which a failure that waits for a kind of request comes anyway
 
 
@@ -29,7 +32,7 @@ class Request:
     """One generation in flight.
 
     Attributes:
-        kind: user, warmup or health.
+        kind: warmup and health are the server's own; of users: user, logprobs, chat or tools.
         cached: prompt tokens found in the prefix cache.
     """
 
@@ -116,7 +119,7 @@ class Scheduler:
             if left <= 0:
                 break
         self._running += batch
-        self._served += sum(1 for r in batch if r.kind == "user")
+        self._served += sum(1 for r in batch if r.kind not in _ITS_OWN)
         if self._is_due(batch):
             self.fail(Phase.WARMUP if self._plan.strikes(Phase.WARMUP) else Phase.DECODE)
         for request in batch:
@@ -175,12 +178,12 @@ class Scheduler:
             return False
         if self._plan.strikes(Phase.WARMUP):
             return any(r.kind != "health" for r in batch)
-        users = [r for r in batch if r.kind == "user"]
+        users = [r for r in batch if r.kind not in _ITS_OWN]
         return bool(users) and (self._fits(users) or self._served >= _PATIENCE)
 
     def _fits(self, users: list[Request]) -> bool:
         chunk = int(str(self._plan.args["chunked_prefill_size"]))
-        running = sum(1 for r in self._running if r.kind == "user")
+        running = sum(1 for r in self._running if r.kind not in _ITS_OWN)
         at = self._plan.at
         if at.isdigit():
             return self._served >= int(at)
@@ -190,7 +193,13 @@ class Scheduler:
             "two": running > 1,
             "prefix": any(r.cached for r in users),
             "long": any(len(r.ids) > chunk > 0 for r in users),
+            "context": any(len(r.ids) > 2 * chunk > 0 for r in users),
             "load": running >= _MANY_RUNNING,
+            "batch": running > _MOST_OF_A_LOAD,
+            "streamed": any(r.stream for r in users),
+            "logprobs": any(r.kind == "logprobs" for r in users),
+            "chat": any(r.kind in {"chat", "tools"} for r in users),
+            "tools": any(r.kind == "tools" for r in users),
         }
         return bool(fits.get(at, False))
 
@@ -232,7 +241,10 @@ class Scheduler:
         )
 
     def _used(self) -> int:
-        return sum(len(r.ids) + len(r.output) for r in self._running)
+        kept = 0.0
+        if "leaks-kv" in self._plan.mischief:
+            kept = min(_LEAK * self._served, 0.9) * self._plan.memory.tokens
+        return int(kept) + sum(len(r.ids) + len(r.output) for r in self._running)
 
 
 def _common(ids: list[int], seen: tuple[int, ...]) -> int:

@@ -6,6 +6,7 @@ import json
 import queue
 import socket
 import time
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,10 @@ _LEAST_TIMEOUT_S = 0.5
 _OPEN = ("/health", "/health_generate", "/ready", "/metrics")
 _SILENT_YES = ("/flush_cache", "/ready", "/freeze_gc", "/abort_request")
 _OLD_NAMES = {"/get_model_info": "/model_info", "/get_server_info": "/server_info"}
+
+
+class BrokenAnswer(Exception):  # noqa: N818 - what the HTTP side makes of it is a status
+    """The answer cannot be written: status 500 with this text."""
 
 
 class BadRequest(Exception):  # noqa: N818 - the HTTP word for it
@@ -99,6 +104,8 @@ class Handler(BaseHTTPRequestHandler):
             self.server.log.say("deprecated", old=path, new=_OLD_NAMES[path])
         try:
             self._route(_OLD_NAMES.get(path, path), body)
+        except BrokenAnswer as error:
+            self._send(500, {"detail": str(error)})
         except BadRequest as error:
             self.server.log.record(f"[http_server] Error: {error}")
             self._send(400, {"error": {"message": str(error)}})
@@ -122,6 +129,8 @@ class Handler(BaseHTTPRequestHandler):
         plan = self.server.plan
         if path == "/model_info":
             return answers.model_info(plan)
+        if path == "/server_info" and "broken-server-info" in plan.mischief:
+            raise BrokenAnswer("Out of range float values are not JSON compliant: nan")
         if path == "/server_info":
             return answers.server_info(plan, self.server.command)
         if path == "/v1/models":
@@ -152,7 +161,11 @@ class Handler(BaseHTTPRequestHandler):
         prompts, is_batch = _prompts(body, self.server.plan)
         sampling = body.get("sampling_params") or {}
         stream = bool(body.get("stream"))
-        asks = [_ask(ids, sampling, stream, "max_new_tokens", self.server.plan) for ids in prompts]
+        kind = "logprobs" if body.get("return_logprob") else "user"
+        asks = [
+            replace(_ask(ids, sampling, stream, "max_new_tokens", self.server.plan), kind=kind)
+            for ids in prompts
+        ]
         rids = [self.server.engine.submit(ask) for ask in asks]
         if stream and not is_batch:
             self._stream_generation(rids[0], prompts[0], began)
@@ -189,6 +202,7 @@ class Handler(BaseHTTPRequestHandler):
         ids = answers.tokenize(f"[gMASK]<sop><|user|>{text}<|assistant|>", self._vocabulary)
         model = str(body.get("model") or self.server.plan.args["served_model_name"])
         ask = _ask(ids, body, bool(body.get("stream")), "max_tokens", self.server.plan)
+        ask = replace(ask, kind="tools" if body.get("tools") else "chat")
         rid = self.server.engine.submit(ask)
         if not ask.stream:
             progress = self.server.engine.finish(rid)

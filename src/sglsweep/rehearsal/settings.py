@@ -35,6 +35,8 @@ MISCHIEF = (
     "answers-wrong",
     "misses-needle",
     "no-tool-calls",
+    "leaks-kv",
+    "broken-server-info",
 )
 
 HELP = f"""usage: python -m sglsweep.rehearsal --world WORLD.yaml [options] [SGLang's own flags]
