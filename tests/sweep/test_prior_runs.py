@@ -30,6 +30,7 @@ def test_a_run_that_found_it_before_saves_the_search_as_folder_and_as_file(
     assert folder.call(*first[3:]).returncode == 0
     exported = folder.call("report", str(tmp_path / "k1"), "--json").stdout
     (tmp_path / "k1.json").write_text(exported)
+    assert set(json.loads(exported)["setting"]) == {"arch", "architecture"}
     ask_first_serving(folder, "k1, k1.json")
     done = folder.call(*folder.sweep_words())
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sglsweep.attempt import Outcome, Proof, StepState
 from sglsweep.flags import canonical
 from sglsweep.plan.memory import MARGIN_GB
+from sglsweep.plan.prior import arch_of, architecture_of
 from sglsweep.report.best import best_serving, nearest_miss
 from sglsweep.report.blamed import Combination, combinations, combinations_of, flaky_attempts
 from sglsweep.report.document import plain
@@ -52,6 +53,7 @@ def findings_json(run: RunView) -> dict[str, object]:
         "attempt": top.attempt.number if top else None,
         "command": shown_command(top.attempt) if top else None,
         "host": stable(run.facts),
+        "setting": _setting(run),
         "need": run.need,
         "axes": [{"name": axis.name, "values": list(axis.values)} for axis in run.axes],
         "attempts": [_attempt(run, index) for index in range(len(run.outcomes))],
@@ -72,6 +74,15 @@ def findings_json(run: RunView) -> dict[str, object]:
         "hypotheses": [_hypothesis(run, index) for index in range(len(run.hypotheses))],
     }
     return {name: _strict(value) for name, value in document.items()}
+
+
+def _setting(run: RunView) -> dict[str, str | None]:
+    """Return what `prior` weighs a stranger's run by, beside SGLang's version."""
+    model = run.outcomes[-1].attempt.model if run.outcomes else ""
+    return {
+        "arch": arch_of(run.facts) or None,
+        "architecture": architecture_of(run.facts, model) or None,
+    }
 
 
 def _attempt(run: RunView, index: int) -> dict[str, object]:
