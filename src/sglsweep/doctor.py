@@ -13,7 +13,8 @@ from sglsweep.prepare import keeper_python, open_host, probe_facts, probe_flags,
 from sglsweep.probe.builds import judge_build, judge_model
 from sglsweep.probe.checks import Check, Level, Wants, ok, problem, warning
 from sglsweep.probe.gpus import judge_fit
-from sglsweep.probe.machine import judge_machine
+from sglsweep.probe.machine import judge_machine, judge_port
+from sglsweep.slots import slots_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -118,6 +119,7 @@ def _examined(patient: Patient, host: Host) -> Iterator[Check]:
         workdir=str(room.workdir),
     )
     yield from judge_machine(facts, wants)
+    yield from _slots(room, patient, facts)
     yield from builds
     yield from _models(room, patient, facts, wants)
     yield _leftovers(room)
@@ -129,6 +131,25 @@ def _facts(room: _Room, patient: Patient) -> dict[str, Any]:
     for python in list(patient.pythons.values())[:1]:
         words += ["--python", python]
     return probe_facts(room.host, room.python, words)
+
+
+def _slots(room: _Room, patient: Patient, facts: dict[str, Any]) -> Iterator[Check]:
+    """Say which slot has which cards, and whether the ports after the first are free too."""
+    slots = slots_of(patient.config, facts)
+    if slots.count == 1:
+        return
+    port = patient.port or patient.config.port
+    if slots.is_tight and (slots.cards or patient.pythons):
+        step = "Cells without a cap on memory (max-total-tokens) are launched alone there."
+        yield warning("slots", slots.told(port), step)
+    else:
+        yield ok("slots", slots.told(port))
+    for number in range(1, slots.count):
+        for check in judge_port(
+            probe_facts(room.host, room.python, ["--port", str(port + number)])
+        ):
+            # A port that is taken costs its slot alone.
+            yield replace(check, level=Level.WARNING) if check.level is Level.PROBLEM else check
 
 
 def _hub(patient: Patient) -> list[str]:

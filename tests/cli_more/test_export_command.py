@@ -53,6 +53,13 @@ def on_path(one: Outcome) -> Outcome:
     return replace(one, attempt=replace(one.attempt, python="python3"))
 
 
+def test_a_slot_s_cards_are_nobody_s_wish() -> None:
+    made = odd()
+    of_a_slot = replace(made, attempt=replace(made.attempt, gpus=(2, 3)))
+    assert "CUDA_VISIBLE_DEVICES" in deployment_of(made, "made").env
+    assert "CUDA_VISIBLE_DEVICES" not in deployment_of(of_a_slot, "made").env
+
+
 def test_the_script_starts_the_very_same_launch(tmp_path: Path) -> None:
     text = shell(deployment_of(on_path(odd()), "made"))
     assert "# Serving on 2026-11-29" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tomllib
@@ -132,3 +133,20 @@ def test_a_cut_model_beside_a_whole_one_costs_attempts_but_not_the_host(tmp_path
     )
     _, both = doctor("sweep.yaml", cwd=tmp_path, env=home)
     assert (both["model whole"]["level"], both["model cut"]["level"]) == ("ok", "warning")
+
+
+def test_every_slot_has_its_port_looked_at_and_its_cards_named(tmp_path: Path) -> None:
+    folder = small_sweep(tmp_path, hosts="local: {slots: 3}\n")
+    (tmp_path / "bin").mkdir()
+    smi = tmp_path / "bin" / "nvidia-smi"
+    smi.write_text(_SMI.format(pid=os.getpid()))
+    smi.chmod(0o755)
+    env = {**folder.env, "PATH": f"{smi.parent}:{os.environ['PATH']}"}
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", folder.port + 2))
+        holder.listen()
+        _, checks = doctor("sweep.yaml", cwd=tmp_path, env=env)
+    assert checks["slots"]["level"] == "warning"
+    assert "GPUs 0 | 0 | 0 (memory shared)" in checks["slots"]["detail"]
+    levels = [checks[f"port {folder.port + n}"]["level"] for n in range(3)]
+    assert levels == ["ok", "ok", "warning"]

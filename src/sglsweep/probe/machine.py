@@ -24,7 +24,7 @@ def judge_machine(facts: Facts, wants: Wants) -> Iterator[Check]:
     yield from _memory(facts)
     yield from _limits(facts)
     yield from _sessions(facts)
-    yield from _port(facts)
+    yield from judge_port(facts)
 
 
 def _machine(facts: Facts) -> Iterator[Check]:
@@ -97,7 +97,8 @@ def _sessions(facts: Facts) -> Iterator[Check]:
         )
 
 
-def _port(facts: Facts) -> Iterator[Check]:
+def judge_port(facts: Facts) -> Iterator[Check]:
+    """Say whether the port that was asked about is free."""
     port = facts.get("port")
     if not port:
         return
