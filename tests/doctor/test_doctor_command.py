@@ -147,6 +147,6 @@ def test_every_slot_has_its_port_looked_at_and_its_cards_named(tmp_path: Path) -
         holder.listen()
         _, checks = doctor("sweep.yaml", cwd=tmp_path, env=env)
     assert checks["slots"]["level"] == "warning"
-    assert "GPUs 0 | 0 | 0 (memory shared)" in checks["slots"]["detail"]
+    assert "GPUs 0 | 0 | 0 (memory shared)" in checks["slots"]["said"]
     levels = [checks[f"port {folder.port + n}"]["level"] for n in range(3)]
     assert levels == ["ok", "ok", "warning"]
