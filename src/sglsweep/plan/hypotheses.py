@@ -57,9 +57,7 @@ def on_effective(claim: Claim, seen: EffectiveCells) -> Claim | None:
             own
             for value in values
             for own in (
-                seen.values_of(axis.name, value)
-                if name == key
-                else (on_axis(axis, value, value),)
+                seen.values_of(axis.name, value) if name == key else (on_axis(axis, value, value),)
             )
         ]
         if not found:
