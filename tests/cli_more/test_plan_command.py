@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from cli_more.made import outcome
 from sglsweep.attempt import Outcome, Timings
 from sglsweep.cli.app import program
+from sglsweep.config.sweep import load_sweep
 from sglsweep.journal import Journal, RunIdentity
 from sglsweep.verdict import Verdict
 
@@ -98,6 +99,14 @@ def test_the_size_and_every_exclusion_with_its_reason_are_told(sweep: Path) -> N
     assert "cells: 30 of 36 to launch, 1 included first" in text
     assert "excluded: 6 cells: fa3 is not for this card" in text
     assert "not asked: flags, values and known issues are not checked" in text
+
+
+def test_slots_of_the_host_make_it_shorter_at_best(sweep: Path) -> None:
+    assert "side by side" not in plan(sweep)
+    host = load_sweep(sweep).host
+    ssh = "" if host == "local" else "ssh: {host: x}, "
+    (sweep.parent / "hosts.yaml").write_text(f"{host}: {{{ssh}slots: 4}}\n")
+    assert "(one after another; 4 side by side take 15 min at best)" in plan(sweep)
 
 
 def test_what_is_not_known_is_not_made_up(sweep: Path) -> None:

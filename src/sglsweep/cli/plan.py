@@ -91,7 +91,7 @@ def _lines(found: Outline) -> Iterator[str]:
             f"runs/{found.sweep.name} holds {_plural(found.done, 'attempt')} already: a sweep "
             "goes on from there; what follows is a sweep from the beginning"
         )
-    yield from _time(found.time)
+    yield from _time(found.time, found.sweep)
     yield from _memory(found)
     yield from _covering(found)
     before: tuple[Launch, ...] = ()
@@ -117,7 +117,7 @@ def _counted(item: Counted) -> str:
     return f"{item.kind}, launched last: {cells}: {item.because} Instead: {item.instead}{source}"
 
 
-def _time(time: TimeEstimate) -> Iterator[str]:
+def _time(time: TimeEstimate, sweep: Sweep) -> Iterator[str]:
     from sglsweep.report.numbers import duration
 
     most = f"at most {_plural(time.attempts, 'attempt')}"
@@ -128,6 +128,20 @@ def _time(time: TimeEstimate) -> Iterator[str]:
         line += "; no `budget: {hours: ...}` ends it earlier"
     yield line
     yield f"      ({time.source})"
+    if (slots := _slots(sweep)) > 1:
+        best = duration(time.total_s / slots)
+        yield f"      (one after another; {slots} side by side take {best} at best)"
+
+
+def _slots(sweep: Sweep) -> int:
+    """Return how many attempts the host runs at once; a host that is not known is told later."""
+    from sglsweep.config.hosts import load_host
+    from sglsweep.errors import ConfigError
+
+    try:
+        return load_host(sweep.host, sweep.source).slots
+    except ConfigError:
+        return 1
 
 
 def _memory(found: Outline) -> Iterator[str]:
