@@ -14,6 +14,7 @@ from sglsweep.plan.forecast import forecast
 from sglsweep.plan.hints import Hint
 from sglsweep.plan.hypotheses import Claim
 from sglsweep.plan.outlook import outlook
+from sglsweep.plan.prior import trusted
 from sglsweep.plan.strategy import Evidence, Launch
 from sglsweep.plan.table import table_of
 from sglsweep.verdict import Verdict
@@ -157,3 +158,12 @@ def test_without_earlier_runs_nothing_changes() -> None:
     history = [failed(n, n % 3, n % 2, n % 2, 0) for n in range(1, 5)]
     table = table_of(product_of())
     assert np.array_equal(believe(table, history).clues.weight, np.ones(4))
+
+
+def test_a_run_that_this_one_contradicts_counts_for_less_as_a_whole() -> None:
+    there = [earlier(served(1, 2, 2, 1, 1)), earlier(served(2, 1, 1, 1, 1))]
+    other = replace(there[0], number=-9, source="run k3, attempt 1", cell=cell(0, 0, 1, 1))
+    weights = [e.weight for e in trusted([*there, other], [failed(1, 2, 2, 1, 1)])]
+    assert weights == [0.45, 0.45, 0.9]
+    agreed = trusted([*there, other], [served(1, 2, 2, 1, 1), failed(2, 0, 1, 0, 0)])
+    assert [e.weight for e in agreed] == [0.9, 0.9, 0.9]

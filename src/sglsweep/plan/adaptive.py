@@ -17,6 +17,7 @@ from sglsweep.plan.hints import hinted
 from sglsweep.plan.hypotheses import next_decision
 from sglsweep.plan.ordered import ALL_TRIED
 from sglsweep.plan.outlook import outlook
+from sglsweep.plan.prior import trusted
 from sglsweep.plan.start_up import WORTH_S, seconds
 from sglsweep.plan.strategy import Finish, Launch
 from sglsweep.plan.table import table_of, telling, tried
@@ -74,7 +75,7 @@ class Adaptive:
         if done := goal_reached(self.goal, history):
             return Finish(done)
         own = telling(history)
-        known = [*telling(self.priors), *own]
+        known = [*telling(trusted(self.priors, own)), *own]
         if not len(cells):
             return Finish(ALL_TRIED)
         if not known:

@@ -11,6 +11,7 @@ import numpy as np
 from sglsweep.plan.belief import believe
 from sglsweep.plan.hints import hinted
 from sglsweep.plan.outlook import outlook
+from sglsweep.plan.prior import trusted
 from sglsweep.plan.prospect import reached
 from sglsweep.plan.table import table_of, telling, tried
 from sglsweep.plan.why import joined, percent
@@ -118,7 +119,7 @@ def forecast(
     own = telling(history)
     if not own:
         raise ValueError("no attempt says anything yet")
-    known = [*telling(priors), *own]
+    known = [*telling(trusted(priors, own)), *own]
     table = table_of(widened(cells, known))
     left = ~tried(table, own)
     count = int(left.sum())

@@ -18,11 +18,12 @@ from sglsweep.flags.script import typed
 from sglsweep.matrix import Axis, Cell, Value, spell
 from sglsweep.plan.strategy import Evidence
 from sglsweep.plan.why import joined
+from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sglsweep.verdict import Phase, Verdict
+    from sglsweep.verdict import Phase
 
 MOST = 0.95
 """Weight of an attempt whose circumstances are all as they are here."""
@@ -101,6 +102,28 @@ class Taken:
     evidence: tuple[Evidence, ...]
     weights: tuple[float, float]
     why: str
+
+
+def trusted(priors: Sequence[Evidence], own: Sequence[Evidence]) -> list[Evidence]:
+    """Return attempts of earlier runs, those of a run that this one contradicts for less.
+
+    A contradiction is a cell that served there and fails here, or the other way round: each
+    halves what the whole run weighs.
+    """
+    here = {entry.cell.key: entry.verdict is Verdict.SERVING for entry in own}
+    wrong: dict[str, set[str]] = {}
+    for entry in priors:
+        key = entry.cell.key
+        if key in here and here[key] is not (entry.verdict is Verdict.SERVING):
+            wrong.setdefault(_run_of(entry), set()).add(key)
+    return [
+        replace(entry, weight=entry.weight * 0.5 ** len(wrong.get(_run_of(entry), ())))
+        for entry in priors
+    ]
+
+
+def _run_of(entry: Evidence) -> str:
+    return entry.source.partition(", attempt ")[0]
 
 
 def take(
