@@ -20,21 +20,13 @@ from sglsweep.expand.resolved import launched_otherwise
 from sglsweep.flags import Command, Target, launch_argv
 from sglsweep.forewarn import Foreseen, foresee_launch
 from sglsweep.plan import memory, strategies
-from sglsweep.plan.decide import (
-    ALL_EQUAL,
-    Auto,
-    Beforehand,
-    Decision,
-    Question,
-    at_start,
-    base_of,
-    decide,
-)
+from sglsweep.plan.decide import ALL_EQUAL, Decision, decide
 from sglsweep.plan.effective import as_requested, become, to_record
 from sglsweep.plan.goal import Goal
 from sglsweep.plan.hypotheses import Claim, on_effective
 from sglsweep.plan.ordered import ALL_TRIED
 from sglsweep.plan.outside import to_json
+from sglsweep.plan.question import Auto, Beforehand, Question, at_start, base_of
 from sglsweep.plan.spent import spent_s
 from sglsweep.plan.stages import Budget
 from sglsweep.plan.strategy import Finish

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sglsweep.attempt import Attempt, Diagnosis, End, EndKind, KnownIssue, Outcome
 from sglsweep.matrix import Axis, Cell, Cells
 from sglsweep.plan import strategies
-from sglsweep.plan.decide import Question
+from sglsweep.plan.question import Question
 from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:

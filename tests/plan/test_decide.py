@@ -7,7 +7,8 @@ import pytest
 
 from sglsweep.attempt import Attempt, Diagnosis, End, EndKind, Ladder, Outcome, Rung, Timings
 from sglsweep.matrix import Axis, Cell, Cells, Value
-from sglsweep.plan.decide import FRACTION, Auto, Question, decide
+from sglsweep.plan.decide import decide
+from sglsweep.plan.question import FRACTION, Auto, Question
 from sglsweep.plan.stages import Budget
 from sglsweep.plan.strategy import Evidence, Finish, Launch
 from sglsweep.verdict import Phase, Verdict

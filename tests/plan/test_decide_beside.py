@@ -20,7 +20,8 @@ from sglsweep.attempt import (
 )
 from sglsweep.matrix import Axis, Cell, Cells, Value
 from sglsweep.plan import strategies
-from sglsweep.plan.decide import FRACTION, Auto, Question, decide
+from sglsweep.plan.decide import decide
+from sglsweep.plan.question import FRACTION, Auto, Question
 from sglsweep.plan.race import next_heat
 from sglsweep.plan.stages import Budget
 from sglsweep.plan.strategy import Finish, Launch

@@ -10,10 +10,11 @@ from sglsweep.attempt import Attempt, Blame, Diagnosis, End, EndKind, Outcome
 from sglsweep.catalogue import inert
 from sglsweep.matrix import NO_EFFECT, Axis, Cell, Cells
 from sglsweep.plan import blame, strategies
-from sglsweep.plan.decide import Question, decide
+from sglsweep.plan.decide import decide
 from sglsweep.plan.effective import project, recorded, to_record
 from sglsweep.plan.equal_cells import Candidate, merge
 from sglsweep.plan.hypotheses import Claim, is_decided, next_decision, on_effective
+from sglsweep.plan.question import Question
 from sglsweep.plan.strategy import Evidence, Finish, Launch
 from sglsweep.verdict import Phase, Verdict
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from plan.outcomes import CELLS, QUESTION, cell, failed, outcome, served
 from sglsweep.matrix import Cells
-from sglsweep.plan.decide import Beforehand, Decision, decide
+from sglsweep.plan.decide import Decision, decide
 from sglsweep.plan.outside import to_json
+from sglsweep.plan.question import Beforehand
 from sglsweep.plan.strategy import Finish, Launch
 
 if TYPE_CHECKING:

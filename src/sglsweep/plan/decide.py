@@ -1,21 +1,21 @@
-"""What the sweep does next: included cells, memory steps, the goal's stages, then the strategy."""
+"""What the sweep does next: what outcomes ask for, the goal's stages, then the strategy."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sglsweep.attempt import StepState
 from sglsweep.matrix import NO_EFFECT, Cell, Cells, spell
 from sglsweep.plan.adaptive import Adaptive
 from sglsweep.plan.by_memory import memory_hints
 from sglsweep.plan.effective import as_requested
+from sglsweep.plan.follow_up import follow_up, numbers_of
 from sglsweep.plan.forecast import forecast
 from sglsweep.plan.goal import Goal
 from sglsweep.plan.outside import Remedies, helps, next_remedy
+from sglsweep.plan.question import at_start, base_of
 from sglsweep.plan.race import next_heat
 from sglsweep.plan.stages import (
-    Budget,
     Spent,
     attempts_left,
     share_spent,
@@ -25,81 +25,18 @@ from sglsweep.plan.strategy import Evidence, Finish, Launch
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from sglsweep.attempt import Attempt, Outcome
+    from sglsweep.attempt import Outcome
     from sglsweep.matrix import Value
     from sglsweep.plan.effective import EffectiveCells
     from sglsweep.plan.forecast import Forecast
     from sglsweep.plan.hints import Hint
     from sglsweep.plan.outside import Help
+    from sglsweep.plan.question import Auto, Question
     from sglsweep.plan.strategy import Strategy
 
-FRACTION = "mem-fraction-static"
 ALL_EQUAL = "every cell that is left equals one that was launched"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Auto:
-    """`mem-fraction-static: {auto: true}`: where to start, and the way to the next value.
-
-    Attributes:
-        next_fraction: what the arithmetic says after one cell's outcomes; None: nothing better.
-    """
-
-    start: float
-    next_fraction: Callable[[Sequence[Outcome]], float | None]
-    most_steps: int = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beforehand:
-    """What is known without an attempt of this run.
-
-    Attributes:
-        priors: attempts of earlier runs; hints: what is published. Both as a strategy sees cells.
-        source: where the remedy in an outcome's diagnosis is known from.
-    """
-
-    priors: Sequence[Evidence] = ()
-    hints: Sequence[Hint] = ()
-    source: Callable[[Outcome], str] = lambda _: "the catalogue"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """Everything a decision depends on.
-
-    Attributes:
-        goals: stages in order.
-        strategy: makes the strategy for a goal.
-        launch_key: what makes two cells the same launch.
-        spent_hours: hours of attempts so far, over all sessions of the run.
-        running: attempts that are not over: their cells are taken, and tell nothing yet.
-        tokens: what the KV pool must hold.
-        nan_check: the settings that make an attempt's SGLang say where a NaN comes from; empty
-            where it has none. None: nobody wants suspicions confirmed.
-        beforehand: for the forecast; the strategy has its own.
-        remedy: whether a failed cell with its remedy may be launched; None: no remedy is.
-        effective: the same cells by what SGLang makes of them: a strategy sees those. None: it
-            sees what was asked for.
-    """
-
-    cells: Cells
-    includes: Sequence[Cell]
-    outcomes: Sequence[Outcome]
-    goals: Sequence[str]
-    strategy: Callable[[str], Strategy]
-    launch_key: Callable[[Cell], str]
-    budget: Budget = field(default_factory=Budget)
-    spent_hours: float = 0.0
-    auto: Auto | None = None
-    running: Sequence[Attempt] = ()
-    tokens: int | None = None
-    nan_check: Callable[[Outcome], Mapping[str, Value]] | None = None
-    effective: EffectiveCells | None = None
-    beforehand: Beforehand = field(default_factory=Beforehand)
-    remedy: Callable[[Outcome, Cell], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +79,7 @@ def _step(question: Question, view: _View) -> Decision:
     over = _budget_spent(question)
     if over:
         return Decision(step=Finish(_reached(question, over)), equal={})
-    first = (
-        _last_heat(question)
-        or _alone_step(question)
-        or _nan_step(question)
-        or _included(question)
-        or _memory_step(question)
-    )
+    first = _last_heat(question) or follow_up(question)
     if first:
         return Decision(step=first, equal={})
     return _by_goal(question, view)
@@ -166,20 +97,6 @@ def evidence_of(outcome: Outcome, axes: Sequence[str]) -> Evidence:
         blames=tuple(blamed),
         ready_s=outcome.timings.ready_s,
     )
-
-
-def base_of(cell: Cell, auto: Auto | None) -> Cell:
-    """Return the cell without the memory fraction that the tool itself steps."""
-    if auto is None or FRACTION not in cell.values:
-        return cell
-    return Cell((name, value) for name, value in cell.values.items() if name != FRACTION)
-
-
-def at_start(cell: Cell, auto: Auto | None) -> Cell:
-    """Return the cell as it is launched first: with the starting fraction unless it names one."""
-    if auto is None or FRACTION in cell.values:
-        return cell
-    return cell.with_values({FRACTION: auto.start})
 
 
 def _spent(question: Question) -> Spent:
@@ -226,106 +143,10 @@ def _is_nearly_spent(question: Question) -> bool:
     return left is not None and left <= _HEATS * max(took, default=0.0)
 
 
-def _alone_step(question: Question) -> Launch | None:
-    """Again, alone: an attempt that lacked what its neighbours had at the same time."""
-    running = {a.cell.key for a in question.running}
-    last = {o.attempt.cell.key: o for o in question.outcomes}
-    for outcome in last.values():
-        if not outcome.is_due_alone or outcome.attempt.cell.key in running:
-            continue
-        number, others = outcome.attempt.number, _numbers(outcome.end.beside)
-        why = f"attempt {number} again, alone: beside {others} it is no evidence"
-        return Launch(outcome.attempt.cell, why, relaunch_of=number)
-    return None
-
-
-def _numbers(found: Sequence[int]) -> str:
-    return f"attempt{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}"
-
-
 def _not_waited_for(question: Question) -> str:
     if not question.running:
         return ""
-    return f" (not waiting for {_numbers([a.number for a in question.running])})"
-
-
-def _just_over(question: Question) -> list[Outcome]:
-    """Return the outcomes that may ask for a step of their own: the last that says something.
-
-    Side by side an attempt may end after one with a higher number; then each such is looked at.
-    """
-    telling = [o for o in question.outcomes if o.verdict.is_evidence]
-    return [o for o in telling if o is telling[-1] or o.end.beside]
-
-
-def _nan_step(question: Question) -> Launch | None:
-    """After garbage, if that is wanted: the same cell once with SGLang's own NaN check."""
-    steps = (_nan_step_after(question, outcome) for outcome in _just_over(question))
-    return next((step for step in steps if step is not None), None)
-
-
-def _nan_step_after(question: Question, last: Outcome) -> Launch | None:
-    if question.nan_check is None or not _looks_like_nan(last):
-        return None
-    changes = question.nan_check(last)
-    alone = {o.attempt.number for o in question.outcomes if o.is_due_alone}
-    if not changes or last.attempt.relaunch_of not in {None, *alone}:
-        return None
-    cell = last.attempt.cell.with_values(dict(changes))
-    begun = (*(o.attempt for o in question.outcomes), *question.running)
-    if any(attempt.cell.key == cell.key for attempt in begun):
-        return None
-    number, names = last.attempt.number, ", ".join(changes)
-    return Launch(
-        cell,
-        f"attempt {number} again with {names}: does its output come from a NaN, and where",
-        relaunch_of=number,
-    )
-
-
-def _looks_like_nan(outcome: Outcome) -> bool:
-    """Tell whether answers were garbage, or so odd that nothing is proven."""
-    if outcome.verdict is Verdict.GARBAGE_OUTPUT:
-        return outcome.diagnosis.cause != "wrong-answer"
-    proof = outcome.proof
-    if proof is None or proof.holds or proof.first_failure is not None:
-        return False
-    return any(s.state is StepState.SUSPECT for s in proof.steps)
-
-
-def _included(question: Question) -> Launch | None:
-    launched = {o.attempt.cell.key for o in question.outcomes if o.verdict.is_evidence}
-    launched |= {attempt.cell.key for attempt in question.running}
-    for place, cell in enumerate(question.includes, start=1):
-        start = at_start(cell, question.auto)
-        if start.key not in launched:
-            return Launch(start, f"listed under include ({place} of {len(question.includes)})")
-    return None
-
-
-def _memory_step(question: Question) -> Launch | None:
-    """After an out-of-memory attempt of an `auto` cell: the same cell at the computed fraction."""
-    steps = (_memory_step_after(question, outcome) for outcome in _just_over(question))
-    return next((step for step in steps if step is not None), None)
-
-
-def _memory_step_after(question: Question, last: Outcome) -> Launch | None:
-    auto = question.auto
-    if auto is None or last.verdict is not Verdict.OOM:
-        return None
-    base = base_of(last.attempt.cell, auto)
-    if any(base_of(a.cell, auto).key == base.key for a in question.running):
-        return None
-    same = [o for o in question.outcomes if base_of(o.attempt.cell, auto).key == base.key]
-    tried = {o.attempt.cell.get(FRACTION) for o in same}
-    value = auto.next_fraction(same)
-    if value is None or value in tried or len(same) > auto.most_steps:
-        return None
-    why = (
-        f"the cell of {last.attempt.number} again, {FRACTION} "
-        f"{last.attempt.cell.get(FRACTION)} -> {value} by the memory figures of its log"
-    )
-    return Launch(base.with_values({FRACTION: value}), why)
+    return f" (not waiting for {numbers_of([a.number for a in question.running])})"
 
 
 def _reached(question: Question, over: str) -> str:
