@@ -58,6 +58,23 @@ def test_the_first_of_equal_cells_speaks_for_the_others() -> None:
     assert merged[0].rule == ""
 
 
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        (32, "SGLang makes 64 of page-size 32 there, and without it"),
+        (64, "page-size 64 is what SGLang takes there anyway"),
+    ],
+)
+def test_a_value_that_sglang_replaces_is_not_said_to_be_what_it_takes(own: int, told: str) -> None:
+    cells = [_candidate({"page-size": value}, page_size=64) for value in (None, own)]
+    assert merge(cells)[0].because == told
+
+
+def test_two_values_that_come_to_a_third_are_said_to() -> None:
+    cells = [_candidate({"page-size": value}, page_size=64) for value in (16, 32)]
+    assert merge(cells)[0].because == "SGLang makes 64 of page-size 32 there, and of 16"
+
+
 def test_an_inert_flag_is_known_from_the_catalogue() -> None:
     merged = merge(
         [

@@ -141,6 +141,7 @@ def test_the_command_tells_counts_and_reasons(tmp_path: Path, sglang: StandIn) -
     states = [cell["state"] for cell in document["cells"]]
     assert (states.count("refused"), states.count("resolved")) == (3, 5)
     assert document["counts"]["refused_by_verdict"] == {"bad-config": 3}
+    assert (document["counts"]["configurations"], document["counts"]["groups"]) == (3, 2)
     refused = next(cell for cell in document["cells"] if cell["state"] == "refused")
     assert (refused["refused"]["verdict"], refused["refused"]["phase"]) == ("bad-config", "args")
     assert refused["acts_as"] is None

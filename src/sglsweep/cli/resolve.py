@@ -121,6 +121,11 @@ def _print(ground: Ground, settled: Settled) -> None:
         f"({sum(bool(m.rule) for m in settled.merged)} of them by a dependency rule), "
         f"left to launch {len({c.key for c in _left(ground)})}"
     )
+    speakers = {m.speaker.key for m in settled.merged}
+    typer.echo(
+        f"{settled.configurations} different configurations by SGLang's own resolution; "
+        f"{len(speakers)} {'cell speaks' if len(speakers) == 1 else 'cells speak'} for others"
+    )
     _print_reasons("refused", ((r.told, r.cell) for r in settled.refused))
     _print_reasons("unknown", _unknown(ground, settled))
     for because, count in settled.excluded.items():
@@ -235,6 +240,8 @@ def _document(ground: Ground, settled: Settled) -> dict[str, object]:
             "refused_by_verdict": dict(Counter(str(r.verdict) for r in settled.refused)),
             "unknown": settled.unknown,
             "equal": len(merged),
+            "configurations": settled.configurations,
+            "groups": len({m.speaker.key for m in settled.merged}),
             "equal_by_rule": sum(bool(m.rule) for m in settled.merged),
             "left": len({c.key for c in _left(ground)}),
         },

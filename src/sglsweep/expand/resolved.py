@@ -157,6 +157,8 @@ class Settled:
         excluded: how many cells each `exclude` with an `effective.FLAG` takes out.
         unknown: cells that nothing is known about; they are launched as they are.
         answers: key of a cell -> what its build made of it.
+        configurations: different configurations among the cells that SGLang accepts, by its own
+            resolution alone.
         asked: cells of the product that the matrix was made of before it was settled.
         effective: the cells that are left by what acts in them, for strategies and reports.
     """
@@ -170,6 +172,7 @@ class Settled:
     notes: tuple[Note, ...]
     builds: Mapping[str, BuildFacts] = field(default_factory=dict)
     answers: Mapping[str, Resolved] = field(default_factory=dict, repr=False)
+    configurations: int
     asked: int
     effective: EffectiveCells = field(repr=False)
 
@@ -231,6 +234,7 @@ def settle(expanded: Expanded, asked: Asked) -> Settled:
         notes=excludes.notes(),
         builds=asked.builds,
         answers=asked.answers,
+        configurations=len({functional_key(c, is_ruled=False)[0] for c in candidates}),
         asked=len(cells),
         effective=project(
             left.cells,

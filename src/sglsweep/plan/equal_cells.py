@@ -157,7 +157,7 @@ def _merged(candidate: Candidate, speaker: Candidate, plain: dict[str, str]) -> 
     if rule is not None:
         because = f"{rule.reason} ({rule.source})"
     elif len(flags) == 1:
-        because = _same(flags[0], candidate.cell, speaker.cell)
+        because = _same(flags[0], candidate, speaker.cell)
     else:
         because = f"SGLang resolves them alike: {_listed(flags)} make no difference there"
     return Merged(
@@ -175,13 +175,25 @@ def _rule_for(flags: Sequence[str], rules: Sequence[Inert]) -> Inert | None:
     return next((rule for rule in rules if names & set(rule.flags)), next(iter(rules), None))
 
 
-def _same(flag: str, cell: Cell, speaker: Cell) -> str:
-    own, other = cell.get(flag), speaker.get(flag)
+def _same(flag: str, candidate: Candidate, speaker: Cell) -> str:
+    """Say what SGLang makes of a flag's two values, where that is neither of them too."""
+    own, other = candidate.cell.get(flag), speaker.get(flag)
+    name = fields_of(candidate.effective).get(canonical(flag), "")
+    made = candidate.effective.get(name)
+    if _is_value(made) and made is not None and not {own, other} & _spellings(flag, made):
+        asked = "without it" if other is None else f"of {spell(other)}"
+        own_word = f"of {flag} {spell(own)}" if own is not None else f"without {flag}"
+        return f"SGLang makes {json.dumps(made)} {own_word} there, and {asked}"
     if other is None:
         return f"{flag} {spell(own)} is what SGLang takes there anyway"
     if own is None:
         return f"without {flag} SGLang takes {spell(other)} there"
     return f"SGLang makes the same of {flag} {spell(own)} and {spell(other)} there"
+
+
+def _spellings(flag: str, value: object) -> set[object]:
+    word = str(value)
+    return {value, word, *same_values(flag, word)}
 
 
 def _listed(words: Sequence[str]) -> str:
