@@ -39,7 +39,7 @@ from sglsweep.sweep import (
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from sglsweep.attempt import Attempt, Outcome
     from sglsweep.clock import Clock
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from sglsweep.sweep import Sweeping
 
 _SETTLED_S, _SETTLE_PATIENCE_S = 1.0, 30.0
+_LOOK_EVERY_S = 0.5
 
 
 def sweep_side_by_side(sweeping: Sweeping) -> str:
@@ -100,7 +101,8 @@ class _Crew:
     def run(self) -> str:
         """Fill the slots until there is nothing left to launch and nothing runs."""
         try:
-            self._tell(self._slots.told(port_of(self._sweeping.ground)))
+            if self._slots.count > 1:
+                self._tell(self._slots.told(port_of(self._sweeping.ground)))
             self._adopt()
             while True:
                 why = self._fill()
@@ -262,11 +264,8 @@ class _Crew:
 
     def _stop_starting(self, attempt: Attempt, error: HostError) -> None:
         self._trouble = self._trouble or error
-        left = ", ".join(map(str, self._running))
-        self._tell(
-            f"attempt {attempt.number}: {error.message}; nothing more is started"
-            + (f", attempt {left} is seen through" if left else "")
-        )
+        left = f", only {_named(self._running)} seen through" if self._running else ""
+        self._tell(f"attempt {attempt.number}: {error.message}; nothing more is started{left}")
 
     def _count_losses(self, outcome: Outcome) -> None:
         newest = max([outcome.attempt.number, *self._running])
@@ -290,20 +289,26 @@ class _Crew:
     def _end_all(self, why: str) -> None:
         """End and record everything that runs; a second Ctrl-C leaves it to the keepers."""
         self._stop.set(why)
-        # A Ctrl-C may have come just before a thread was started.
-        self._running = {n: m for n, m in self._running.items() if m.thread.ident is not None}
+        self._forget_the_dead()
         if self._running:
-            numbers = ", ".join(map(str, self._running))
-            self._tell(f"ending attempts {numbers}; Ctrl-C again leaves them to the next call")
+            self._tell(
+                f"ending {_named(self._running)}; Ctrl-C again leaves that to the next call"
+            )
         try:
             while self._running:
-                self._running.pop(self._done.get().number)
+                with suppress(queue.Empty):
+                    self._running.pop(self._done.get(timeout=_LOOK_EVERY_S).number, None)
+                self._forget_the_dead()
         except KeyboardInterrupt:
             # Threads that are left write no more: Python may be at its end already.
             self._stop.is_left = True
             raise
         with suppress(Exception):
             report.write(self._sweeping.journal)
+
+    def _forget_the_dead(self) -> None:
+        """Wait for no thread that is gone: a Ctrl-C may come before its start or at its end."""
+        self._running = {n: m for n, m in self._running.items() if m.thread.is_alive()}
 
     def _tell(self, text: str) -> None:
         self._sweeping.listener.tell(Note(text=text))
@@ -312,6 +317,11 @@ class _Crew:
         if text not in self._told:
             self._told.add(text)
             self._tell(text)
+
+
+def _named(numbers: Iterable[int]) -> str:
+    found = [str(number) for number in numbers]
+    return f"attempt{'s' if len(found) > 1 else ''} {', '.join(found)}"
 
 
 class _Losses:
