@@ -20,7 +20,7 @@ from sglsweep.expand.resolved import launched_otherwise
 from sglsweep.flags import Command, Target, launch_argv
 from sglsweep.forewarn import Foreseen, foresee_launch
 from sglsweep.plan import memory, strategies
-from sglsweep.plan.decide import ALL_EQUAL, Decision, decide
+from sglsweep.plan.decide import ALL_EQUAL, NONE_LEFT, Decision, decide
 from sglsweep.plan.effective import as_requested, become, to_record
 from sglsweep.plan.goal import Goal
 from sglsweep.plan.hypotheses import Claim, on_effective
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from sglsweep.clock import Clock
     from sglsweep.config.sweep import Sweep
     from sglsweep.events import Listener
-    from sglsweep.expand.resolved import Refused
+    from sglsweep.expand.resolved import Refused, Settled
     from sglsweep.flags import FlagTable
     from sglsweep.journal import Journal
     from sglsweep.matrix import Cell, Value
@@ -117,7 +117,8 @@ def run_sweep(sweeping: Sweeping) -> str:
 def sweep_in_portions(sweeping: Sweeping, sweep: Callable[[Sweeping], str]) -> str:
     """Sweep; and again with more of a matrix that is too large to be asked about at once."""
     why, portions = sweep(sweeping), 1
-    while (ALL_TRIED in why or ALL_EQUAL in why) and (left := unasked(sweeping.ground)):
+    ends = (ALL_TRIED, ALL_EQUAL, NONE_LEFT)
+    while any(end in why for end in ends) and (left := unasked(sweeping.ground)):
         portions += 1
         text = f"asking SGLang about further cells of the matrix: {left:,} are left"
         sweeping.listener.tell(Note(text=text))
@@ -658,10 +659,17 @@ def tell_notes(sweeping: Sweeping) -> None:
         sweeping.listener.tell(Note(text=f"note: {text}"))
     settled = ground.settled
     if settled is not None:
-        sweeping.listener.tell(
-            Note(
-                text=f"SGLang refuses {len(settled.refused)} of {len(settled.answers)} cells, "
-                f"{len(settled.merged)} are equal to another; "
-                f"{len(settled.suspects)} of the rest are known not to work and come last"
-            )
-        )
+        sweeping.listener.tell(Note(text=_asked_words(settled)))
+
+
+def _asked_words(settled: Settled) -> str:
+    """Say what came of asking; the words of the refusal that most cells met."""
+    words = [f"{len(settled.answers)} cells were asked about"]
+    if settled.refused:
+        (because, _), *_ = Counter(r.told for r in settled.refused).most_common(1)
+        words.append(f"SGLang refuses {len(settled.refused)} ({because})")
+    if settled.merged:
+        words.append(f"{len(settled.merged)} are equal to another")
+    if settled.suspects:
+        words.append(f"{len(settled.suspects)} of the rest are known not to work")
+    return "; ".join(words)

@@ -10,7 +10,7 @@ from sglsweep.attempt import Attempt, Blame, Diagnosis, End, EndKind, Outcome
 from sglsweep.catalogue import inert
 from sglsweep.matrix import NO_EFFECT, Axis, Cell, Cells
 from sglsweep.plan import blame, strategies
-from sglsweep.plan.decide import decide
+from sglsweep.plan.decide import NONE_LEFT, decide
 from sglsweep.plan.effective import project, recorded, to_record
 from sglsweep.plan.equal_cells import Candidate, merge
 from sglsweep.plan.hypotheses import Claim, is_decided, next_decision, on_effective
@@ -336,6 +336,16 @@ def test_a_change_that_wakes_a_flag_is_taken_back_with_the_value_of_the_start() 
     # Only the KV type back: then the decode backend acts again, as it did at the start.
     assert ("flashinfer", "fp8_e4m3", "trtllm") in wanted
     assert ("nsa", "bf16", "trtllm") in wanted
+
+
+def test_a_matrix_of_which_nothing_is_left_is_not_said_to_have_been_tried() -> None:
+    seen = seen_of((ATTENTION, KV, DECODE), lead_case)
+    nothing = replace(
+        asking(seen, [], strategies.make("adaptive"), "first-serving"),
+        cells=Cells((ATTENTION,), []),
+        effective=None,
+    )
+    assert decide(nothing).step == Finish(NONE_LEFT)
 
 
 # -- hypotheses ---------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sglsweep.plan.question import Auto, Question
     from sglsweep.plan.strategy import Strategy
 
+NONE_LEFT = "no cell of the matrix is left to launch: all are excluded, refused by SGLang or equal"
 ALL_EQUAL = "every cell that is left equals one that was launched"
 
 
@@ -239,6 +240,8 @@ def _view(question: Question) -> _View:
 def _ask(
     question: Question, view: _View, strategy: Strategy, equal: dict[str, int]
 ) -> Launch | Finish:
+    if not len(question.cells):
+        return Finish(NONE_LEFT)
     axes = [axis.name for axis in question.cells.axes]
     by_key = {o.attempt.launch_key: o for o in question.outcomes if o.verdict.is_evidence}
     tried = _tried(question)
