@@ -70,7 +70,8 @@ def test_doubts_do_not_unmake_serving_and_are_told() -> None:
 
 
 def test_a_proven_server_that_is_then_interrupted_still_served() -> None:
-    assert conclude(READY, end(EndKind.INTERRUPTED), GOOD).verdict is Verdict.SERVING
+    for kind in (EndKind.INTERRUPTED, EndKind.DEADLINE):
+        assert conclude(READY, end(kind), GOOD).verdict is Verdict.SERVING
 
 
 def test_a_proven_server_that_then_ends_by_itself_does_not_serve() -> None:

@@ -17,10 +17,12 @@ import pytest
 from models import make_gpt2
 from probe.asker import Asker
 from sglsweep import catalogue
-from sglsweep.attempt import End, Ladder, StepState
+from sglsweep.attempt import End, Ladder, ProofStep, StepState
 from sglsweep.catalogue import limits
 from sglsweep.probe.ladder import Climb
-from sglsweep.probe.proof import ProbeSettings, Session, from_launch, prove
+from sglsweep.probe.proof import Context, ProbeSettings, Session, from_launch, judge, prove
+from sglsweep.probe.requests import generate, ids
+from sglsweep.probe.steps import asking
 from sglsweep.probe.target import Target, Traffic
 from sglsweep.triage.follow import Follower
 from sglsweep.verdict import Verdict
@@ -100,10 +102,27 @@ def climbed(port: int, target: Target) -> Ladder:
     return climb.ladder
 
 
+def overflowed(port: int) -> tuple[ProofStep, ProofStep]:
+    """Ask for more than the context holds, then for a little: a refusal is no crash."""
+    boasted = Target(context=100_000, vocab=512, special_ids=frozenset({0, 2}))
+    asker = Asker(port)
+    steps = []
+    for count in (3000, 20):
+        request = generate(boasted, "x", ids(boasted, count, seed=count), tokens=8)
+        step = asking("long-context", f"a prompt of {count} tokens", request, tokens=8)
+        asked = asker(step)
+        steps.append(judge(step, asked.responses, Context(target=boasted)))
+    return steps[0], steps[1]
+
+
 def test_a_healthy_server_is_proven_and_climbs_its_ladder(sglang: Path, tmp_path: Path) -> None:
     with serving(sglang, tmp_path, "ok") as port:
         session = proven(port)
+        refusal, after = overflowed(port)
         ladder = climbed(port, session.target)
+    assert refusal.state is StepState.NOT_APPLICABLE, refusal
+    assert "longer than the model's context length" in refusal.detail
+    assert after.state is StepState.OK
     assert [r.concurrency for r in ladder.rungs] == [1, 4]
     for rung in ladder.rungs:
         assert rung.meets_slo
