@@ -42,7 +42,6 @@ def _gpus(value: object) -> tuple[int, ...] | None:
     raise wrong("names no GPUs", "Write how many, like 8, or which, like [0, 1, 4, 5].")
 
 
-
 def _password(value: object) -> str:
     found = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
     if found is None:
