@@ -126,6 +126,34 @@ def test_what_a_launch_printed_of_itself_corrects_what_was_foreseen() -> None:
     assert words(same) == {("fp8_e4m3",), ("bf16",)}
 
 
+def test_of_a_cell_that_nobody_asked_about_the_launch_itself_tells_what_acted() -> None:
+    """An attempt by hand, with a value that the matrix does not have."""
+    seen = seen_of((ATTENTION, KV, DECODE), lead_case)
+    asked: dict[str, Value] = {"attention-backend": "triton", "tp": 8}
+    by_hand = Cell(asked)
+    assert seen.of(by_hand) == by_hand
+    own = {
+        "attention-backend": "triton",
+        "kv-cache-dtype": "fp8_e4m3",
+        "nsa-decode-backend": "flashmla_kv",
+        "tp-size": 8,
+    }
+    assert dict(seen.after([(by_hand, own)]).of(by_hand).values) == {
+        "attention-backend": "triton",
+        "tp": 8,
+        "kv-cache-dtype": "fp8_e4m3",
+        "nsa-decode-backend": inert.ALL_OTHERS,
+    }
+
+
+def test_a_cell_that_another_speaks_for_is_where_its_own_launch_came_out() -> None:
+    seen = seen_of((KV,), lead_case)
+    merged = Cell({"kv-cache-dtype": "fp8_e4m3"})
+    after = seen.after([(merged, {"kv-cache-dtype": "fp8_e5m2"})])
+    assert after.of(merged).get("kv-cache-dtype") == "fp8_e5m2"
+    assert words(after) == words(seen)
+
+
 def test_what_a_cell_names_beside_the_axes_stays() -> None:
     seen = seen_of((KV,), lead_case)
     relaunched = Cell({"kv-cache-dtype": None, "env.CUDA_LAUNCH_BLOCKING": "1"})

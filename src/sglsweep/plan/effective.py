@@ -13,17 +13,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sglsweep.catalogue.inert import ALL_OTHERS
-from sglsweep.flags import canonical
-from sglsweep.flags.renames import same_values
 from sglsweep.matrix import NO_EFFECT, Axis, Cell, Cells, Value, spell
-from sglsweep.plan.equal_cells import acting, agree, fields_of, flag_of
+from sglsweep.plan.apart import told_apart
+from sglsweep.plan.axis_values import Reading
+from sglsweep.plan.equal_cells import agree, flag_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from sglsweep.plan.equal_cells import Candidate
-
-Row = tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,7 +80,9 @@ class EffectiveCells:
         """
         changes: dict[str, Cell] = {}
         for requested, own in launched:
-            new = self._corrected(requested, own)
+            is_known = self.of(requested) is not requested
+            read = self._corrected if is_known else self._read
+            new = read(requested, own)
             if new is not None:
                 changes[requested.key] = new
         return self._moved(changes) if changes else self
@@ -120,7 +120,7 @@ class EffectiveCells:
         if not actual:
             return None
         changed = replace(foreseen, effective={**foreseen.effective, **actual})
-        before, after = (_Reading(self.cells.axes).row(c) for c in (foreseen, changed))
+        before, after = (Reading(self.cells.axes).row(c) for c in (foreseen, changed))
         moved = {
             axis.name: new
             for axis, old, new in zip(self.cells.axes, before, after, strict=True)
@@ -128,9 +128,30 @@ class EffectiveCells:
         }
         return self.found[requested.key].with_values(moved) if moved else None
 
+    def _read(self, requested: Cell, own: Mapping[str, object]) -> Cell | None:
+        """Return what acted in a cell that nobody asked about, by its launch's own arguments."""
+        place = [requested.get(name) for name in ("build", "model")]
+        like = next(
+            (
+                known
+                for known in self.candidates.values()
+                if [known.cell.get(name) for name in ("build", "model")] == place
+            ),
+            None,
+        )
+        plain = {n: v for n, v in own.items() if not (isinstance(v, str) and v.startswith("<"))}
+        if like is None or not plain:
+            return None
+        candidate = replace(like, cell=requested, effective=plain)
+        row = Reading(self.cells.axes).row(candidate)
+        names = (axis.name for axis in self.cells.axes)
+        return Cell({**requested.values, **dict(zip(names, row, strict=True))})
+
     def _moved(self, changes: Mapping[str, Cell]) -> EffectiveCells:
         """Return the same with some cells elsewhere; a place that is taken is not taken again."""
-        found, rows = dict(self.found), []
+        rows = []
+        listed = {self.asked_for(cell).key for cell in self.cells}
+        found = {**self.found, **{k: c for k, c in changes.items() if k not in listed}}
         taken = {cell.key for cell in self.cells}
         for cell in self.cells:
             requested = self.asked_for(cell).key
@@ -160,10 +181,10 @@ def project(
         candidates: what SGLang makes of cells, by their keys; of all that are known.
         speakers: key of a cell that is not launched -> the cell that speaks for it.
     """
-    reading = _Reading(cells.axes)
+    reading = Reading(cells.axes)
     listed = list(cells)
     acts = {key: reading.row(candidate) for key, candidate in candidates.items()}
-    rows = _told_apart(listed, acts, cells.axes)
+    rows = told_apart(listed, acts, cells.axes)
     found = {
         cell.key: Cell(zip((a.name for a in cells.axes), row, strict=True))
         for cell, row in zip(listed, rows, strict=True)
@@ -208,108 +229,6 @@ def _built(
     )
 
 
-def _told_apart(
-    listed: Sequence[Cell], acts: Mapping[str, Row], axes: Sequence[Axis]
-) -> list[Row]:
-    """Return a row for each cell, no two alike: values stay as requested until that is so."""
-    asked = [tuple(cell.get(axis.name) for axis in axes) for cell in listed]
-    kept: set[tuple[int, str]] = set()
-    alone: set[int] = set()
-    while True:
-        rows = [
-            own
-            if place in alone or listed[place].key not in acts
-            else tuple(
-                value if (axis, spell(value)) in kept else act
-                for axis, (value, act) in enumerate(zip(own, acts[listed[place].key], strict=True))
-            )
-            for place, own in enumerate(asked)
-        ]
-        clashes = _clashes(rows)
-        if not clashes:
-            return rows
-        before = len(kept) + len(alone)
-        for one, other in _nearest(clashes, asked):
-            if listed[one].key in acts and listed[other].key in acts:
-                kept |= {
-                    (axis, spell(asked[at][axis]))
-                    for axis in range(len(axes))
-                    for at in (one, other)
-                    if spell(asked[one][axis]) != spell(asked[other][axis])
-                }
-            else:
-                alone |= {one, other}
-        if len(kept) + len(alone) == before:
-            return asked
-
-
-def _clashes(rows: Sequence[Row]) -> list[list[int]]:
-    places: dict[str, list[int]] = {}
-    for place, row in enumerate(rows):
-        places.setdefault(",".join(map(spell, row)), []).append(place)
-    return [group for group in places.values() if len(group) > 1]
-
-
-def _nearest(clashes: Sequence[Sequence[int]], asked: Sequence[Row]) -> list[tuple[int, int]]:
-    """Return of each clash the pairs that differ in the fewest requested values."""
-    found = []
-    for group in clashes:
-        first, *others = group
-        apart = [
-            sum(spell(a) != spell(b) for a, b in zip(asked[first], asked[other], strict=True))
-            for other in others
-        ]
-        found += [
-            (first, other) for other, n in zip(others, apart, strict=True) if n == min(apart)
-        ]
-    return found
-
-
-class _Reading:
-    """Reads from what SGLang makes of a cell the values on the axes of a matrix."""
-
-    def __init__(self, axes: Sequence[Axis]) -> None:
-        self._axes = [(axis, canonical(axis.name)) for axis in axes]
-
-    def row(self, candidate: Candidate) -> Row:
-        """Return what acts on every axis; what resolution does not show is as requested."""
-        effective = candidate.effective
-        folded = acting(effective, candidate.rules)
-        fields = fields_of(effective)
-        row = []
-        for axis, flag in self._axes:
-            asked = candidate.cell.get(axis.name)
-            name = None if axis.name.startswith("env.") else fields.get(flag)
-            if name is None:
-                row.append(asked)
-            elif folded[name] is not effective[name]:
-                row.append(_plain(folded[name], asked))
-            else:
-                row.append(on_axis(axis, asked, effective[name]))
-        return tuple(row)
-
-
-def on_axis(axis: Axis, asked: Value, effective: object) -> Value:
-    """Return an effective value as the axis would spell it.
-
-    A number that SGLang works out, and that no other cell could ask for, stays "not passed".
-    """
-    listed = {spell(value): value for value in axis.values}
-    if effective is not None and not isinstance(effective, bool | int | float | str):
-        return asked
-    if spell(effective) in listed:
-        return listed[spell(effective)]
-    word = str(effective)
-    alike = {word, *same_values(axis.name, word)}
-    for value in axis.values:
-        if value is not None and not isinstance(value, bool) and str(value) in alike:
-            return value
-    is_number = isinstance(effective, int | float) and not isinstance(effective, bool)
-    if asked is None and (is_number or effective in {False, "auto", None}):
-        return None
-    return None if effective is False and None in axis.values else effective
-
-
 def _made(asked: Value, effective: Value) -> str:
     """Say what becomes of a requested value."""
     was = "not passed" if asked is None else str(asked)
@@ -318,10 +237,6 @@ def _made(asked: Value, effective: Value) -> str:
     if effective == ALL_OTHERS:
         return f"{was}: it acts there like other values"
     return f"{was} resolves to {effective}"
-
-
-def _plain(value: object, asked: Value) -> Value:
-    return value if value is None or isinstance(value, bool | int | float | str) else asked
 
 
 def become(seen: EffectiveCells) -> dict[str, dict[str, tuple[Value, ...]]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sglsweep.flags import canonical
 from sglsweep.matrix import spell
-from sglsweep.plan.effective import on_axis
+from sglsweep.plan.axis_values import on_axis
 from sglsweep.plan.strategy import Launch
 from sglsweep.plan.table import table_of
 from sglsweep.plan.why import joined
