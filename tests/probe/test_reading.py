@@ -69,6 +69,29 @@ def test_a_character_that_is_still_incomplete_is_no_missing_text() -> None:
     assert not degenerate(Generation(ids=(420,), completion_tokens=1), pad_id=None)
 
 
+VARIED = (87862, 96551, 44136, 20797, 120267, 117704, 54859, 53540, 83300, 57126, 15728, 122075)
+"""SGLang 0.5.17, random weights of 128,256 ids behind a tokenizer of far fewer: no text at all."""
+
+
+@pytest.mark.parametrize("text", ["", "\ufffd\ufffd"])
+def test_random_weights_may_draw_tokens_that_their_tokenizer_does_not_know(text: str) -> None:
+    answer = Generation(text=text, ids=VARIED * 3, completion_tokens=36)
+    assert degenerate(answer, pad_id=None)
+    answer = Generation(text=text, ids=(*VARIED, *range(24)), completion_tokens=36)
+    assert not degenerate(answer, pad_id=None, has_random_weights=True)
+
+
+@pytest.mark.parametrize("ids", [(0,) * 32, (0, 7) * 16, (9,) * 32])
+def test_random_weights_excuse_no_collapse(ids: tuple[int, ...]) -> None:
+    answer = Generation(text="", ids=ids, completion_tokens=32)
+    assert degenerate(answer, pad_id=7, has_random_weights=True)
+
+
+def test_random_weights_excuse_no_value_that_is_not_finite() -> None:
+    answer = Generation(ids=tuple(range(32)), completion_tokens=32, logprobs=(None,) * 32)
+    assert degenerate(answer, pad_id=None, has_random_weights=True)
+
+
 @pytest.mark.parametrize(
     ("score", "vocab", "doubt"),
     [

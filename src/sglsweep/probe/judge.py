@@ -100,10 +100,14 @@ def _sizes(answers: Sequence[Generation]) -> str:
     return f"{total:,} tokens for {read:,}"
 
 
+def _degenerate(answer: Generation, target: Target) -> str:
+    return degenerate(answer, pad_id=target.pad_id, has_random_weights=target.has_random_weights)
+
+
 def _collapsed(
     step: ProofStepPlan, answers: Sequence[Generation], target: Target
 ) -> ProofStep | None:
-    ways = [(degenerate(a, pad_id=target.pad_id), a) for a in answers]
+    ways = [(_degenerate(a, target), a) for a in answers]
     bad = [(way, a) for way, a in ways if way]
     if not bad:
         return None
@@ -236,7 +240,6 @@ def _judge_wave(
 def _judge_chat(
     step: ProofStepPlan, responses: Sequence[HttpResponse], context: Context
 ) -> ProofStep:
-    del context
     answers = _answered(responses)
     if not answers:
         return _unreadable(step, responses)
@@ -244,6 +247,8 @@ def _judge_chat(
     if answer.tool_calls:
         return ok(step, f"{answer.tool_calls} tool call")
     if not answer.text.strip():
+        if context.target.has_random_weights:
+            return ok(step, f"no text in {answer.completion_tokens} tokens: random weights")
         return suspect(step, f"no text in {answer.completion_tokens} tokens", quote(answer))
     return ok(step, quote(answer, 80))
 
