@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import EndKind
-from sglsweep.expand.resolved import Refused, State, equal_to
+from sglsweep.expand.asked import Refused, State
+from sglsweep.expand.resolved import equal_to
 from sglsweep.plan.strategy import Evidence
 from sglsweep.resolve import answers_about, can_ask
 from sglsweep.verdict import Phase

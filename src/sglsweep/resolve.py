@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sglsweep import catalogue
+from sglsweep.answered import answer_of, answers_of
 from sglsweep.config.mistakes import Note
 from sglsweep.errors import HostError, HostUnreachable
 from sglsweep.expand import expand
-from sglsweep.expand.resolved import Asked, BuildFacts, Resolved, State, settle
+from sglsweep.expand.asked import Asked, BuildFacts, Resolved, State
+from sglsweep.expand.resolved import settle
 from sglsweep.matrix import Cells
 from sglsweep.rehearsal.foretell import ARCH, GPU, Foreteller, RefusedError
-from sglsweep.triage.diagnose import diagnose
-from sglsweep.triage.ending import Ending
-from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from sglsweep.attempt import Diagnosis
     from sglsweep.catalogue.gpus import Gpu
     from sglsweep.expand import Expanded
     from sglsweep.flags import Command
@@ -38,12 +33,6 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 5000
 """Cells that are asked about at once: some minutes of the host's time."""
-
-_EXCEPTION = re.compile(r"\w+(Error|Exception|Interrupt)\b")
-_TRACEBACK = (
-    'Traceback (most recent call last):\n  File "sglang/launch_server.py", line 1, in <module>\n'
-)
-"""Stands before an exception of which only the words are known."""
 
 _START_S = 240.0
 _EACH_S = 0.3
@@ -135,7 +124,7 @@ def _answered(
         return *_foretold(ground, asking, Foreteller(world), cells), []
     said = _ask(ground, asking, build, cells)
     return (
-        _answers(said, cells),
+        answers_of(said, cells),
         _facts_of(ground, said, asking, cells),
         _unread(ground, build, said),
     )
@@ -232,7 +221,7 @@ def _foretold(
         try:
             args = world.server_args(command.argv[4:], command.env)
         except RefusedError as said:
-            found[cell.key] = _answer({}, {"state": "refused", "error": str(said)})
+            found[cell.key] = answer_of({}, {"state": "refused", "error": str(said)})
         else:
             found[cell.key] = Resolved(state=State.RESOLVED, effective=args)
     models = {ground.sweep.model_of(cell).target: world.architecture for cell in cells}
@@ -341,64 +330,6 @@ def ask_build(
     error = (said or {}).get("error") or answer.stderr.decode("utf-8", "replace")
     lines = str(error).strip().splitlines() or [f"exit status {answer.exit_status}"]
     raise HostError(lines[-1], next_step="Set `resolve: false` to sweep without asking.")
-
-
-def _answers(said: Mapping[str, Any], cells: Sequence[Cell]) -> dict[str, Resolved]:
-    base = said["base"]
-    return {
-        cell.key: _answer(base, entry) for cell, entry in zip(cells, said["cells"], strict=True)
-    }
-
-
-def _answer(base: Mapping[str, object], entry: Mapping[str, Any]) -> Resolved:
-    state = State(entry["state"])
-    told = _judged(entry) if state is State.REFUSED else None
-    effective: dict[str, object] = {}
-    if state is State.RESOLVED:
-        effective = {**base, **entry["changes"]}
-        for name in entry["missing"]:
-            del effective[name]
-    return Resolved(
-        state=state,
-        effective=effective,
-        error=_headline(entry),
-        verdict=_verdict(told) if told else None,
-        cause=(told.cause or "") if told else "",
-        next_step=_way_out(told) if told else "",
-        lines=tuple(f"{line['level']}: {line['text']}" for line in entry.get("lines", ())),
-        unknown=tuple(entry.get("unknown", ())),
-    )
-
-
-def _judged(entry: Mapping[str, Any]) -> Diagnosis:
-    """Return what the catalogue says of a refusal, as of a log that ends with it."""
-    error = str(entry.get("error") or "")
-    log = str(entry.get("trace") or "") or f"launch_server.py: error: {error}\n"
-    if _EXCEPTION.match(error) and not entry.get("trace"):
-        log = f"{_TRACEBACK}{error}\n"
-    return _judgement(log)
-
-
-@cache
-def _judgement(log: str) -> Diagnosis:
-    ending = Ending(exit_status=1)
-    return diagnose(log.encode("utf-8", "replace"), catalogue.load(), ending=ending)
-
-
-def _verdict(told: Diagnosis) -> Verdict:
-    unsupported = told.verdict is Verdict.KERNEL_UNSUPPORTED
-    return Verdict.KERNEL_UNSUPPORTED if unsupported else Verdict.BAD_CONFIG
-
-
-def _way_out(told: Diagnosis) -> str:
-    """Return what helps; of a cause that the catalogue does not know SGLang's words are all."""
-    return "" if (told.cause or "unknown:").startswith("unknown:") else told.next_step
-
-
-def _headline(entry: Mapping[str, Any]) -> str:
-    """Return the first line of an error; a parser's words say by themselves that it is one."""
-    lines = str(entry.get("error") or "").strip().splitlines()
-    return lines[0].strip() if lines else ""
 
 
 def _facts_of(

@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from sglsweep.clock import Clock
     from sglsweep.config.sweep import Sweep
     from sglsweep.events import Listener
-    from sglsweep.expand.resolved import Refused, Settled
+    from sglsweep.expand.asked import Refused
+    from sglsweep.expand.resolved import Settled
     from sglsweep.flags import FlagTable
     from sglsweep.journal import Journal
     from sglsweep.matrix import Cell, Value

@@ -13,7 +13,8 @@ import pytest
 
 from models import make_gpt2
 from resolve.real_python import real_python
-from sglsweep.expand.resolved import Resolved, State, launched_otherwise
+from sglsweep.expand.asked import Resolved, State
+from sglsweep.expand.resolved import launched_otherwise
 from sglsweep.triage.effective import parse_server_args, spelled
 from sshd import free_port
 from standin_sglang import PROGRAM

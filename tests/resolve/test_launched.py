@@ -8,7 +8,8 @@ import pytest
 
 from sglsweep.attempt import Attempt, Diagnosis, End, EndKind, Outcome
 from sglsweep.equal import equal_outcome
-from sglsweep.expand.resolved import Resolved, State, launched_otherwise
+from sglsweep.expand.asked import Resolved, State
+from sglsweep.expand.resolved import launched_otherwise
 from sglsweep.matrix import Cell
 from sglsweep.verdict import Phase, Verdict
 

@@ -12,7 +12,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from sglsweep.expand.resolved import BuildFacts, Refused, Settled
+    from sglsweep.expand.asked import BuildFacts, Refused
+    from sglsweep.expand.resolved import Settled
     from sglsweep.matrix import Cell
     from sglsweep.prepare import Ground
 
@@ -172,7 +173,7 @@ _NO_NEWS = {("not passed", "false"), ("not passed", "auto"), ("false", "not pass
 
 def _always(ground: Ground, settled: Settled) -> Iterable[str]:
     """Say what comes out the same in every cell, of what is no axis."""
-    from sglsweep.expand.resolved import effective_of
+    from sglsweep.expand.effective_excludes import effective_of
     from sglsweep.flags import canonical
 
     axes = {canonical(axis.name) for axis in ground.expanded.cells.axes}
@@ -185,7 +186,7 @@ def _always(ground: Ground, settled: Settled) -> Iterable[str]:
 
 def _changed(ground: Ground, settled: Settled) -> Iterable[str]:
     """Say what SGLang makes of the axes' values, where it is something else."""
-    from sglsweep.expand.resolved import effective_of
+    from sglsweep.expand.effective_excludes import effective_of
     from sglsweep.flags.renames import same_values
 
     everything = {c.key: c for c in _left(ground)}
