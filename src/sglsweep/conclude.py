@@ -76,7 +76,7 @@ _ONLY_A_CASCADE = frozenset(
 def _by_the_first_gone(diagnosis: Diagnosis, end: End) -> Diagnosis:
     """Name the rank that vanished where the log holds nothing but the others' lost connections."""
     if not end.first_gone or diagnosis.cause not in _ONLY_A_CASCADE:
-        return diagnosis
+        return _with_its_rank(diagnosis, end)
     rank = end.first_gone
     return replace(
         diagnosis,
@@ -89,6 +89,20 @@ def _by_the_first_gone(diagnosis: Diagnosis, end: End) -> Diagnosis:
         f"limit, somebody's kill -9). What {diagnosis.rank or 'the others'} printed came of it.",
         confidence="medium",
     )
+
+
+_OF_A_RANK = frozenset(
+    {Verdict.NAN_IN_PROBS, Verdict.DEVICE_ASSERT, Verdict.CUDA_FAULT, Verdict.KILLED}
+)
+"""What a kernel or the parent prints about one rank, without its name in front."""
+
+
+def _with_its_rank(diagnosis: Diagnosis, end: End) -> Diagnosis:
+    """Name the rank that was gone first where the log's own line names none."""
+    is_told = diagnosis.rank is not None or diagnosis.line is None
+    if is_told or not end.first_gone or diagnosis.verdict not in _OF_A_RANK:
+        return diagnosis
+    return replace(diagnosis, rank=end.first_gone)
 
 
 def _by_the_kernel(diagnosis: Diagnosis, end: End) -> Diagnosis:

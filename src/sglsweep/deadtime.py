@@ -22,7 +22,8 @@ class Sums:
             was seen.
         dead_s: between two servers on one port, from the last useful word of the one (its fatal
             line, its exit, the proof's last answer) until the start of the other.
-        between: how many such pairs there are; calls of the tool are not bridged.
+        between: how many such pairs there are; calls of the tool are not bridged, nor are slots
+            that waited for an attempt that ran alone.
     """
 
     attempts: int
@@ -35,7 +36,8 @@ def next_start_s(outcomes: Sequence[Outcome]) -> dict[int, float]:
     """Return for an attempt the seconds since the one before it was judged, until it started.
 
     Only attempts on one port follow each other, and only within one call of the tool: nobody
-    knows what the hours between two calls were for. The first of a call is absent.
+    knows what the hours between two calls were for. The first of a call is absent, and so is one
+    whose slot had waited for an attempt that ran alone.
     """
     return {after.attempt.number: seconds for _, after, seconds in _changes(outcomes)}
 
@@ -59,7 +61,23 @@ def _changes(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, Outcome, fl
             call = after.timings.at.call_at
             if judged is None or begun is None or (call is not None and judged < call):
                 continue
+            if _waited(before, judged, begun, known):
+                continue
             yield before, after, round(max(begun - judged, 0.0), 2)
+
+
+def _waited(before: Outcome, since: float, until: float, known: Sequence[Outcome]) -> bool:
+    """True if a slot stood empty since another attempt ran from begin to end meanwhile.
+
+    One that has the cards to itself makes the others wait: that is the sweep's doing, and its
+    time is counted in its own slot.
+    """
+    return any(
+        _lane(other) != _lane(before)
+        and (other.timings.at.exec_at or 0.0) >= since
+        and (other.timings.at.judged_at or until + 1.0) <= until
+        for other in known
+    )
 
 
 def _lane(outcome: Outcome) -> tuple[str, int]:

@@ -191,9 +191,7 @@ def next_step(
 
 def _nan_check(ground: Ground, outcome: Outcome) -> Mapping[str, Value]:
     """Return the switch of that build's NaN check; empty where it has none."""
-    return nan_check_of(
-        ground.tables.get(outcome.attempt.build), outcome.diagnosis.sglang_version
-    )
+    return nan_check_of(ground.tables.get(outcome.attempt.build), outcome.diagnosis.sglang_version)
 
 
 def nan_check_of(table: FlagTable | None, version: str | None) -> Mapping[str, Value]:
@@ -631,15 +629,23 @@ def _resolution_notes(sweeping: Sweeping) -> list[str]:
         f"Instead: {i.instead} ({i.source})"
         for i in issues.values()
     ]
-    for outcome in sweeping.journal.history():
+    return notes + _resolved_otherwise(settled, sweeping.journal.history())
+
+
+def _resolved_otherwise(settled: Settled, history: Sequence[Outcome]) -> list[str]:
+    """Say where the launched server took other values than SGLang had said when asked first."""
+    found: dict[str, list[str]] = {}
+    for outcome in history:
         answer = settled.answers.get(outcome.attempt.cell.key)
         other = launched_otherwise(answer, outcome.diagnosis.effective)
         if other:
             shown = ", ".join(f"{n} {b} instead of {a}" for n, (a, b) in list(other.items())[:5])
-            notes.append(
-                f"attempt {outcome.attempt.number} resolved otherwise than asked: {shown}"
-            )
-    return notes
+            found.setdefault(shown, []).append(str(outcome.attempt.number))
+    return [
+        f"attempt{'s' if len(numbers) > 1 else ''} {', '.join(numbers)} took other values than "
+        f"SGLang had said before the launch: {shown}"
+        for shown, numbers in found.items()
+    ]
 
 
 def _single(conditions: Mapping[str, Sequence[object]]) -> dict[str, object]:

@@ -324,6 +324,15 @@ def test_a_rank_that_vanished_is_named_where_the_log_holds_only_a_cascade() -> N
     assert conclude(real, ended) == real
 
 
+def test_a_kernel_s_line_without_a_rank_gets_the_one_that_was_gone_first() -> None:
+    log = Diagnosis(verdict=Verdict.NAN_IN_PROBS, phase=Phase.DECODE, cause="nan-logits", line=59)
+    ended = end(EndKind.FATAL_LINE, first_gone="TP0")
+    assert conclude(log, ended).rank == "TP0"
+    assert conclude(replace(log, rank="TP1"), ended).rank == "TP1"
+    assert conclude(replace(log, verdict=Verdict.ENV_ERROR), ended).rank is None
+    assert conclude(log, end(EndKind.FATAL_LINE)).rank is None
+
+
 # -- what the server says of itself ------------------------------------------------------------
 
 

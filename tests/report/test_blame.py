@@ -511,3 +511,12 @@ def test_of_pairs_that_show_the_same_the_plainest_is_told() -> None:
     (row,) = combinations(run)
     (pair,) = row.proofs
     assert pair.better.attempt.number == 3
+
+
+def test_no_flag_is_blamed_where_somebody_else_held_the_card() -> None:
+    held = launched(1, "--frac 0.9", OOM)
+    held = replace(held, diagnosis=replace(held.diagnosis, cause="oom-gpu-held"))
+    assert found(held, launched(2, "--frac 0.5", OK)) == ()
+    text = render(run_of(held, launched(2, "--frac 0.5", OK)))
+    assert "## What fails" not in text
+    assert "- 1 oom in decode (oom-gpu-held)" in text

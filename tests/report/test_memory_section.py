@@ -121,3 +121,16 @@ def test_a_fraction_that_ran_out_of_memory_is_not_offered() -> None:
     bad = tried(2, "", 0.9)
     bad = replace(bad, diagnosis=replace(bad.diagnosis, verdict=Verdict.OOM, cause="oom-runtime"))
     assert headroom([FIRST, bad], FIRST) is None
+
+
+def test_a_card_that_others_held_foretells_nothing() -> None:
+    held = tried(3, "", 0.9, avail_before_weights_gb=40.0)
+    assert rows(FIRST, held)[1].predicted is None
+
+
+def test_what_is_left_beside_others_on_the_card_is_not_foretold() -> None:
+    beside = replace(SECOND, end=replace(SECOND.end, sharing=(1,)))
+    predicted = rows(FIRST, beside)[1].predicted
+    assert predicted is not None
+    assert predicted.tokens is not None
+    assert predicted.left_gb is None

@@ -331,3 +331,65 @@ def test_a_flag_that_acts_alike_with_and_without_the_value_decides_no_hypothesis
         "graph capture makes the NaN. **Open**: with and without it SGLang makes the same of the "
         "launches" in render(run)
     )
+
+
+def test_what_serves_with_and_without_it_decides_no_hypothesis(lead_case_run: RunView) -> None:
+    # 4 has graphs off, 2 has them on and fails: made to serve, both say nothing about graphs.
+    run = changed(lead_case_run, 4, verdict=Verdict.SERVING)
+    run = changed(run, 2, verdict=Verdict.SERVING)
+    assert (
+        "graph capture makes the NaN. **Open**: 4 came to serving as predicted, but 2 did so "
+        "without it, the rest being equal" in render(run)
+    )
+    document = findings_json(run)["hypotheses"]
+    assert isinstance(document, list)
+    assert document[0]["alike"] == [[4, 2]]
+
+
+def test_a_failure_at_a_question_that_the_twin_was_not_asked_is_no_flake(
+    lead_case_run: RunView,
+) -> None:
+    run = again(lead_case_run, 6, Verdict.DEVICE_ASSERT)
+    last = run.outcomes[-1]
+    asked = Proof(
+        steps=(
+            ProofStep(name="sampled", state=StepState.OK),
+            ProofStep(name="requests", state=StepState.FAILED),
+        )
+    )
+    run = replace(run, outcomes=(*run.outcomes[:-1], replace(last, proof=asked)))
+    assert "Not reliable" not in render(run)
+    assert "8 failed at the probe `requests`, which 6, the very same launch, was" in render(run)
+    known = ProofStep(name="sampled", state=StepState.FAILED)
+    run = replace(run, outcomes=(*run.outcomes[:-1], replace(last, proof=Proof(steps=(known,)))))
+    assert "served in 6 and failed in 8" in said(run)
+
+
+def test_a_value_that_was_launched_without_evidence_is_not_called_not_launched(
+    lead_case_run: RunView,
+) -> None:
+    run = changed(lead_case_run, 4, verdict=Verdict.KILLED)
+    assert "|   | set | launched in 4, without evidence |" in render(run)
+
+
+def test_several_models_are_told_apart_in_the_bottom_line(cpu_run: RunView) -> None:
+    text = render(cpu_run)
+    assert "**Serves.** Attempt 2 (models/gpt2-ok): " in text
+    assert "- `models/gpt2-ok`: 2 of 4 attempts served, first choice 2" in text
+    assert "- `models/gpt2-large`: its one attempt failed: oom-kv-pool" in text
+
+
+def test_the_bottom_line_names_the_remedy_and_clears_what_was_suspected(
+    lead_case_run: RunView,
+) -> None:
+    text = render(lead_case_run).partition("## Hardware")[0]
+    assert "- Remedy: Launch it with kv-cache-dtype bf16, or with both nsa backends trtllm" in text
+    assert text.count("Remedy:") == 1
+    assert (
+        "- Not to blame by itself, alike in 7 and 6: `nsa-decode-backend` not passed, "
+        "`disable-cuda-graph` not passed" in text
+    )
+    inert = {6: Cell({"nsa-decode-backend": NO_EFFECT})}
+    assert "- Inert: `nsa-decode-backend` selects nothing in 6" in render(
+        replace(lead_case_run, acted=inert)
+    )

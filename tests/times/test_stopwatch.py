@@ -103,3 +103,14 @@ def test_only_attempts_of_one_call_and_one_port_follow_each_other() -> None:
     assert next_start_s(outcomes) == {3: 5.0, 5: 4.0, 7: 1.0}
     added = sums(outcomes)
     assert (added.attempts, added.server_s, added.dead_s, added.between) == (6, 179.0, 12.0, 3)
+
+
+def test_a_slot_that_waited_for_an_attempt_that_ran_alone_counts_nothing() -> None:
+    outcomes = (
+        timed(1, 10.0, 50.0, call=5.0),
+        timed(2, 11.0, 60.0, call=5.0, port=2),
+        timed(3, 62.0, 90.0, call=5.0, port=2),
+        timed(4, 95.0, 120.0, call=5.0),
+    )
+    assert next_start_s(outcomes) == {3: 2.0}
+    assert sums(outcomes).between == 1

@@ -93,3 +93,16 @@ def test_known_issue_is_told_where_its_condition_holds() -> None:
 )
 def test_conditions_are_asked_of_what_is_known(when: dict[str, str], holds: bool) -> None:  # noqa: FBT001 - a table
     assert condition_holds(when, {"a": "x"}) is holds
+
+
+@pytest.mark.parametrize(("algorithm", "blamed"), [("None", ()), ("'EAGLE'", ("EAGLE",))])
+def test_what_a_launch_has_not_is_not_blamed(algorithm: str, blamed: tuple[str, ...]) -> None:
+    log = (
+        "[2026-02-10 10:00:00] server_args=ServerArgs(model_path='m', "
+        f"speculative_algorithm={algorithm})\n"
+        "/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1515: indexSelectSmallIndex: "
+        "block: [4,0,0], thread: [0,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+    )
+    said = diagnose(log.encode(), KNOWN)
+    assert said.cause == "assert-index-oob"
+    assert tuple(b.value for b in said.blames) == blamed

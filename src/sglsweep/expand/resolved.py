@@ -29,8 +29,14 @@ if TYPE_CHECKING:
     from sglsweep.expand.expand import Expanded
     from sglsweep.matrix import Cell
 
-_NOT_FORESEEN = INCIDENTAL | {"model_path", "tokenizer_path", "served_model_name"}
-"""What differs between a question and a launch by nature: addresses, chance, names of files."""
+_NOT_FORESEEN = INCIDENTAL | {
+    "model_path",
+    "tokenizer_path",
+    "served_model_name",
+    "disable_shared_experts_fusion",
+}
+"""What differs between a question and a launch by nature: addresses, chance, names of files, and
+what the model sets while it is built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

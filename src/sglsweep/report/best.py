@@ -12,20 +12,21 @@ from sglsweep.report.view import is_doubtful
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sglsweep.attempt import Outcome
     from sglsweep.report.view import RunView
 
 
-def best_serving(run: RunView) -> Outcome | None:
-    """Return the serving attempt to recommend.
+def best_serving(run: RunView, among: Sequence[Outcome] | None = None) -> Outcome | None:
+    """Return the serving attempt to recommend, of all or of some.
 
     In this order: never failed when repeated, holds what is needed, proven, answers like the
     model that was asked for, no suspect answers, faster where that is the goal, served more
     often, earlier.
     """
-    if not run.serving:
-        return None
-    return max(run.serving, key=lambda outcome: _merit(run, outcome))
+    serving = run.serving if among is None else among
+    return max(serving, key=lambda outcome: _merit(run, outcome), default=None)
 
 
 def _merit(run: RunView, outcome: Outcome) -> tuple[float, ...]:

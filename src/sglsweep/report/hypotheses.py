@@ -29,6 +29,8 @@ class Judged:
         elsewhere: attempts that failed, each with the combination that explains it.
         pair: two attempts that differ only in what the hypothesis is about, one with it.
         is_idle: with and without it SGLang makes the same of the launches: nothing could tell.
+        alike: attempts that came out as predicted, each with one that did so without what the
+            hypothesis is about, the rest being equal: it made no difference there.
     """
 
     state: str
@@ -37,6 +39,7 @@ class Judged:
     elsewhere: tuple[tuple[Outcome, Combination], ...] = ()
     pair: tuple[Outcome, Outcome] | None = None
     is_idle: bool = False
+    alike: tuple[tuple[Outcome, Outcome], ...] = ()
 
 
 def judged(run: RunView, item: Hypothesis) -> Judged:
@@ -65,9 +68,27 @@ def judged(run: RunView, item: Hypothesis) -> Judged:
         return Judged(
             state="refuted", agree=agree, disagree=against[:1], elsewhere=others, pair=against
         )
-    if agree:
+    alike = tuple((o, other) for o in agree if (other := _same_without(run, item, o)))
+    if agree and (shown or len(alike) < len(agree)):
         return Judged(state="supported", agree=agree, elsewhere=elsewhere, pair=shown)
-    return Judged(state="open", elsewhere=elsewhere)
+    return Judged(state="open", elsewhere=elsewhere, alike=alike)
+
+
+def _same_without(run: RunView, item: Hypothesis, outcome: Outcome) -> Outcome | None:
+    """Return an attempt that came out alike and lacks only what the hypothesis is about.
+
+    What serves with graphs off and with graphs on says nothing about graphs.
+    """
+    cells, names = known(run), _names(item)
+    here = cells.cell(outcome.attempt.number)
+    for other in run.evidence:
+        there = cells.cell(other.attempt.number)
+        if here is None or there is None or other.verdict is not outcome.verdict:
+            continue
+        differing = here.difference(there)
+        if differing and names.issuperset(differing):
+            return other
+    return None
 
 
 def _is_test(run: RunView, outcome: Outcome, item: Hypothesis) -> bool:

@@ -68,6 +68,9 @@ _GRAPHS = frozenset(
 
 _WORTH_RAISING = 0.01
 
+_OTHERS_GB = 1.0
+"""More of a difference in what was free before the weights is somebody else's memory."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
@@ -76,7 +79,8 @@ class Predicted:
     Attributes:
         source: the earlier attempt.
         tokens: KV tokens.
-        left_gb: free after graph capture; None where graphs or buffers may differ.
+        left_gb: free after graph capture; None where graphs or buffers may differ, or where
+            another attempt had memory of the same cards.
     """
 
     source: int
@@ -116,20 +120,28 @@ def memory_rows(outcomes: Sequence[Outcome]) -> tuple[MemoryRow, ...]:
                 memory=memory,
                 own_pool_gb=memory.pool_gb_at(memory.fraction),
                 said_smallest=smallest_said(outcome),
-                predicted=_predicted(outcome, memory.fraction, rows),
+                predicted=_predicted(outcome, memory, rows),
                 binding=binding_ranks(outcome),
             )
         )
     return tuple(rows)
 
 
-def _predicted(outcome: Outcome, fraction: float, rows: Sequence[MemoryRow]) -> Predicted | None:
-    """Return what the latest earlier attempt with the same weights and tokens foretold."""
+def _predicted(outcome: Outcome, memory: Memory, rows: Sequence[MemoryRow]) -> Predicted | None:
+    """Return what the latest earlier attempt with the same weights and tokens foretold.
+
+    Only from a card that was as free as this one: what others hold meanwhile is no arithmetic.
+    """
+    fraction = memory.fraction
     for row in reversed(rows):
         differing = _differing(row.outcome, outcome)
         if differing & _SAME or row.memory.pool_gb is None:
             continue
-        left = None if differing & _GRAPHS else row.memory.left_gb_at(fraction)
+        then, now = row.memory.before_weights_gb, memory.before_weights_gb
+        if then is not None and now is not None and abs(then - now) > _OTHERS_GB:
+            continue
+        is_shared = bool(row.outcome.end.sharing or outcome.end.sharing)
+        left = None if is_shared or differing & _GRAPHS else row.memory.left_gb_at(fraction)
         return Predicted(
             source=row.outcome.attempt.number,
             pool_gb=row.memory.pool_gb_at(fraction),

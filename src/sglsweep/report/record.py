@@ -225,6 +225,7 @@ def _hypothesis(run: RunView, index: int) -> dict[str, object]:
         ],
         "pair": None if found.pair is None else _numbers(found.pair),
         "is_idle": found.is_idle,
+        "alike": [_numbers(pair) for pair in found.alike],
     }
 
 

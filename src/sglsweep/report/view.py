@@ -50,6 +50,8 @@ NO_EVIDENCE = frozenset(
     }
 )
 """Verdicts that say nothing for or against the flags that were launched."""
+CARD_WAS_HELD = "oom-gpu-held"
+"""The cause that says as little: somebody else had the memory."""
 
 
 class StoredRun(Protocol):
@@ -193,8 +195,28 @@ class RunView:
         return self._by_launch.get(outcome.attempt.launch_key, ())
 
     def is_flaky(self, outcome: Outcome) -> bool:
-        """True if the very same launch served once and failed another time."""
-        return len({o.verdict is Verdict.SERVING for o in self.repeats(outcome)}) > 1
+        """True if the very same launch served once and failed another time, asked the same."""
+        served = self.served_as(outcome)
+        failed = [o for o in self.repeats(outcome) if o not in served]
+        return bool(served) and not all(asked_more(o, served) for o in failed)
+
+    def served_as(self, outcome: Outcome) -> tuple[Outcome, ...]:
+        """Return the attempts of the very same launch that served."""
+        return tuple(o for o in self.repeats(outcome) if o.verdict is Verdict.SERVING)
+
+
+def asked_more(outcome: Outcome, served: tuple[Outcome, ...]) -> str:
+    """Return the step at which an attempt failed and that none of `served` was asked; else ""."""
+    failed = outcome.proof.first_failure if outcome.proof else None
+    if failed is None or not served:
+        return ""
+    asked = {
+        step.name
+        for other in served
+        for step in (other.proof.steps if other.proof else ())
+        if step.state in {StepState.OK, StepState.SUSPECT}
+    }
+    return "" if failed.name in asked else failed.name
 
 
 def is_doubtful(outcome: Outcome) -> bool:
@@ -213,7 +235,8 @@ def cells_left(run: RunView) -> int:
 
 def is_evidence(outcome: Outcome) -> bool:
     """True where an attempt speaks about its own flags."""
-    return outcome.verdict not in NO_EVIDENCE and outcome.end.kind is not EndKind.EQUAL
+    is_other = outcome.end.kind is EndKind.EQUAL or outcome.diagnosis.cause == CARD_WAS_HELD
+    return outcome.verdict not in NO_EVIDENCE and not is_other
 
 
 def is_partly(outcome: Outcome) -> bool:

@@ -9,11 +9,12 @@ from sglsweep.attempt import StepState
 from sglsweep.report.document import Code, Line, Strong, joined, one_line
 from sglsweep.report.launches import Change, value_text
 from sglsweep.report.numbers import listed, plural, rate
+from sglsweep.report.view import asked_more
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sglsweep.attempt import Outcome, Proof, Suspect
+    from sglsweep.attempt import Ladder, Outcome, Proof, Suspect
     from sglsweep.matrix import Cell, Value
     from sglsweep.report.view import RunView
 
@@ -101,14 +102,16 @@ def _set_text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def proof_words(proof: Proof | None) -> str:
-    """Say in a few words what the proof came to."""
+def proof_words(proof: Proof | None, ladder: Ladder | None = None) -> str:
+    """Say in a few words what the proof came to; a ladder knows its speed better."""
     if proof is None:
         return "ready, not proven by a request of ours"
     asked = [s for s in proof.steps if s.state is not StepState.NOT_APPLICABLE]
     passed = sum(s.state is StepState.OK for s in asked)
     speed = ""
-    if proof.tokens_per_s is not None:
+    if ladder is not None and (best := ladder.best) is not None:
+        speed = f", {rate(best.tokens_per_s)} at {best.concurrency} at once"
+    elif proof.tokens_per_s is not None:
         at = f" at {proof.concurrency} at once" if proof.concurrency else ""
         speed = f", {rate(proof.tokens_per_s)}{at}"
     odd = sum(s.state is StepState.SUSPECT for s in asked)
@@ -121,8 +124,9 @@ def flaky(run: RunView, outcome: Outcome) -> Line:
     if not run.is_flaky(outcome):
         return ()
     again = run.repeats(outcome)
-    served = [o.attempt.number for o in again if o in run.serving]
-    failed = [o.attempt.number for o in again if o not in run.serving]
+    twins = run.served_as(outcome)
+    served = [o.attempt.number for o in twins]
+    failed = [o.attempt.number for o in again if o not in twins and not asked_more(o, twins)]
     return (
         Strong("Not reliable"),
         f": the very same command served in {listed(served)} and failed in {listed(failed)}",

@@ -101,8 +101,15 @@ def blames(
             value = effective.get(flag)
         if flag:
             found.append(Blame(flag, value))
+    found = [b for b in found if not _is_absent(b, effective)]
     known = [b for b in found if b.value is not None or b.flag not in effective]
     return tuple(known or found)
+
+
+def _is_absent(blame: Blame, effective: Mapping[str, Scalar]) -> bool:
+    """True for a part that this launch has not: unset it cannot be to blame."""
+    is_a_part = blame.flag.startswith(("speculative-", "hicache-"))
+    return is_a_part and blame.value is None and blame.flag in effective
 
 
 def _flag(name: str, groups: Mapping[str, str | None]) -> str:

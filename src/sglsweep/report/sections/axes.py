@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sglsweep.attempt import EndKind
 from sglsweep.catalogue.inert import ALL_OTHERS
 from sglsweep.matrix import NO_EFFECT, spell
 from sglsweep.report.document import (
@@ -61,7 +62,15 @@ def _axis_rows(run: RunView, axis: Axis) -> list[tuple[Line, ...]]:
 
 
 def _unlaunched(run: RunView, axis: Axis, value: Value) -> Line:
-    """Say of a value that was not launched what stands for it, where SGLang makes that of it."""
+    """Say of a value without evidence whether it was launched, or what stands for it."""
+    wanted = spell(value)
+    tried = [
+        o.attempt.number
+        for o in run.outcomes
+        if o.end.kind is not EndKind.EQUAL and spell(o.attempt.cell.get(axis.name)) == wanted
+    ]
+    if tried:
+        return (f"launched in {listed(tried)}, without evidence",)
     acted = [n for n, cell in run.acted.items() if spell(cell.get(axis.name)) == spell(value)]
     if acted:
         return (f"not asked for, but SGLang takes it in {listed(acted)}",)
@@ -105,6 +114,7 @@ def _hypothesis(run: RunView, item: Hypothesis) -> Line:
     if found.is_idle:
         return (*head, ": with and without it SGLang makes the same of the launches")
     parts = [part for part in (_against(item, found), _for(item, found)) if part]
+    parts += [_alike(one, other) for one, other in found.alike]
     parts += [_elsewhere(outcome, row) for outcome, row in found.elsewhere]
     if not parts:
         return (*head, ": no attempt decided it")
@@ -129,6 +139,15 @@ def _for(item: Hypothesis, found: Judged) -> Line:
     if found.pair and not found.disagree:
         other = f", and {found.pair[1].attempt.number} fails without it, the rest being equal"
     return (f"as predicted in {numbers} ({item.verdict}){other}",)
+
+
+def _alike(outcome: Outcome, other: Outcome) -> Line:
+    """Name an attempt that decides nothing, since it came out alike without the prediction."""
+    verdict = outcome.verdict.value
+    return (
+        f"{outcome.attempt.number} came to {verdict} as predicted, but {other.attempt.number} did "
+        "so without it, the rest being equal",
+    )
 
 
 def _elsewhere(outcome: Outcome, row: Combination) -> Line:

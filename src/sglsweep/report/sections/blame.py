@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglsweep.report.blamed import Combination, combinations, flaky_attempts
-from sglsweep.report.document import Block, Heading, Line, Paragraph, Strong, Table
+from sglsweep.report.document import Block, Code, Heading, Line, Paragraph, Strong, Table
 from sglsweep.report.numbers import listed, plural
 from sglsweep.report.tell import is_open, likeliest, shown_by, status_words, what
+from sglsweep.report.view import asked_more
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +32,10 @@ def minimal_failing(run: RunView) -> list[Block]:
     rows = tuple(_row(run, row) for row in found)
     left_out = len(combinations(run)) - len(found)
     head = ("combination", "cause", "status", "fails in", "shown by")
-    more = f" {plural(left_out, 'more row')} in `findings.json`." if left_out else ""
-    return [Heading(2, (_TITLE,)), Table(head, rows), Paragraph((f"{_KEY}{more}",)), *flaky]
+    more: Line = ()
+    if left_out:
+        more = (f" {plural(left_out, 'more row')} in ", Code("findings.json"), ".")
+    return [Heading(2, (_TITLE,)), Table(head, rows), Paragraph((_KEY, *more)), *flaky]
 
 
 def _shown(found: Sequence[Combination]) -> list[Combination]:
@@ -72,15 +75,32 @@ def _numbers(row: Combination) -> str:
 
 
 def _flaky(run: RunView) -> list[Block]:
-    numbers = flaky_attempts(run)
-    if not numbers:
-        return []
-    verb = "its failure" if len(numbers) == 1 else "their failures"
-    return [
-        Paragraph(
+    more = {number: line for number in flaky_attempts(run) if (line := _asked_more(run, number))}
+    numbers = [number for number in flaky_attempts(run) if number not in more]
+    lines: list[Line] = list(more.values())
+    if numbers:
+        verb = "its failure" if len(numbers) == 1 else "their failures"
+        lines.append(
             (
-                f"Did not repeat: {listed(list(numbers))}. The very same launch served another "
+                f"Did not repeat: {listed(numbers)}. The very same launch served another "
                 f"time, so no setting is blamed for {verb}.",
             )
         )
-    ]
+    return [Paragraph(line) for line in lines]
+
+
+def _asked_more(run: RunView, number: int) -> Line:
+    """Say that an attempt failed at what its serving twins were never asked; empty if not so."""
+    outcome = run.outcome(number)
+    served = run.served_as(outcome) if outcome else ()
+    step = asked_more(outcome, served) if outcome else ""
+    if not step:
+        return ()
+    twins = listed([o.attempt.number for o in served])
+    verb = "serves" if len(served) == 1 else "serve"
+    return (
+        f"{number} failed at the probe ",
+        Code(step),
+        f", which {twins}, the very same launch, was not asked: {twins} {verb}, so what was asked "
+        "is to blame, no setting.",
+    )

@@ -23,6 +23,7 @@ from sglsweep.report.document import (
     prose,
 )
 from sglsweep.report.groups import group_of, groups
+from sglsweep.report.innocent import innocent, remedy
 from sglsweep.report.launches import changes
 from sglsweep.report.machine import gpu_hours
 from sglsweep.report.numbers import duration, listed, plural
@@ -42,14 +43,16 @@ if TYPE_CHECKING:
     from sglsweep.report.view import RunView
 
 _CHANGES_SHOWN = 6
+_MODELS_NAMED = 3
 
 
 def title(run: RunView) -> list[Block]:
     """Say what was swept, where, and how much of it there is."""
     spent = spent_s(run.outcomes)
     hosts = sorted({o.attempt.host for o in run.outcomes})
+    models = _models(run) or [run.model]
     words = [
-        run.model,
+        ", ".join(models) if len(models) <= _MODELS_NAMED else plural(len(models), "model"),
         f"on {', '.join(hosts)}" if hosts else "",
         plural(len(run.outcomes), "attempt"),
         duration(spent) if spent else "",
@@ -92,10 +95,13 @@ def _serves(run: RunView, best: Outcome) -> list[Block]:
     word = "Answers, but most answers are suspect." if is_doubtful(best) else "Serves."
     if is_doubtful_model(run, best):
         word = "Serves, but answers unlike the model that was asked for."
-    head = f" Attempt {best.attempt.number}{also}: {proof_words(best.proof)}."
+    several = len(_models(run)) > 1
+    of = f" ({best.attempt.model})" if several else ""
+    head = f" Attempt {best.attempt.number}{also}{of}: {proof_words(best.proof, best.ladder)}."
     blocks: list[Block] = [
         Paragraph((Strong(word), head)),
         *commands(run, best),
+        *(_bullets("By model", _by_model(run)) if several else []),
         *([] if is_map else _bullets("What made it serve", _what_made(run, best))),
         *_bullets("Before you rely on it", caveats(run, best)),
     ]
@@ -106,6 +112,29 @@ def _serves(run: RunView, best: Outcome) -> list[Block]:
     if is_map:
         blocks += _bullets("Values that served in no attempt", _never_served(run))
     return blocks
+
+
+def _models(run: RunView) -> list[str]:
+    return list(dict.fromkeys(o.attempt.model for o in run.outcomes))
+
+
+def _by_model(run: RunView) -> list[Line]:
+    """Say of each model what came of it: one's command is no answer for another."""
+    lines: list[Line] = []
+    for model in _models(run):
+        having = [o for o in run.evidence if o.attempt.model == model]
+        served = [o for o in having if o in run.serving]
+        said = f"{len(served)} of {plural(len(having), 'attempt')} served"
+        if served:
+            first = best_serving(run, served)
+            said += f", first choice {first.attempt.number}" if first else ""
+        elif having:
+            which = "its one attempt" if len(having) == 1 else f"all {len(having)} attempts"
+            said = f"{which} failed: {_causes(having)}"
+        else:
+            said = "no attempt that tells"
+        lines.append((Code(model), f": {said}"))
+    return lines
 
 
 def _bullets(title: str, lines: list[Line]) -> list[Block]:
@@ -148,11 +177,12 @@ def _against_first(run: RunView, best: Outcome) -> list[Line]:
 def _proven(run: RunView, best: Outcome) -> list[Line]:
     """Return changes that the recommended command has and a failing one has not."""
     return [
-        _proof_line(row, pair)
+        line
         for row in combinations(run)
         if row.is_proven
         for pair in row.proofs
         if pair.better is best
+        for line in (_proof_line(row, pair), *remedy(pair), *innocent(run, row, pair))
     ]
 
 

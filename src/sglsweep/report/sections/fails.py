@@ -148,7 +148,7 @@ def _killed(group: Group) -> Line:
     where = first.diagnosis.phase.value
     step = prose(first.diagnosis.next_step)
     return (
-        f"{which} killed in {where} ({group.name}): ",
+        f"{which} {group.verdict.value} in {where} ({group.name}): ",
         *evidence(first),
         *((". Next: ", *step) if step else ()),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglsweep.plan.memory import MARGIN_GB, Side, side_of
-from sglsweep.report.document import Block, Heading, Line, Paragraph, Table
+from sglsweep.report.document import Block, Code, Heading, Line, Paragraph, Table
 from sglsweep.report.memory import MemoryRow, memory_rows
 from sglsweep.report.numbers import count, gib, plural
 
@@ -32,7 +32,7 @@ def memory(run: RunView) -> list[Block]:
     notes: list[Line] = [(_legend(rows),)]
     if len(rows) > len(shown):
         left_out = plural(len(rows) - len(shown), "earlier attempt")
-        notes.append((f"{left_out} not shown; `findings.json` has all.",))
+        notes.append((f"{left_out} not shown; ", Code("findings.json"), " has all."))
     return [Heading(2, ("Memory",)), table, *(Paragraph(note) for note in notes)]
 
 
@@ -110,7 +110,7 @@ def _legend(rows: tuple[MemoryRow, ...]) -> str:
         f"the weights leave no KV pool. f_max: leaves {MARGIN_GB:g} GB after graph capture for "
         "what a prefill needs; a start, not a promise: the proof's load tells. By arithmetic: "
         "after weights - before weights x (1 - fraction). Predicted: by the figures of an earlier "
-        "attempt with the same weights and KV cache."
+        "attempt with the same weights and KV cache, which found the card as free."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sglsweep.report.document import Block, Heading, Line, Paragraph, Table
+from sglsweep.report.document import Block, Code, Heading, Line, Paragraph, Table
 from sglsweep.report.numbers import plural, seconds
 from sglsweep.report.times import TimeRow, time_rows, times_sentence
 
@@ -35,10 +35,10 @@ def times(run: RunView) -> list[Block]:
         ),
     )
     sentence = times_sentence(run.outcomes)
-    notes: list[Line] = [(_LEGEND,)]
+    notes: list[Line] = [(_LEGEND, _SLOTS if any(o.end.beside for o in run.outcomes) else "")]
     if len(rows) > len(shown):
         left_out = plural(len(rows) - len(shown), "earlier attempt")
-        notes.append((f"{left_out} not shown; `findings.json` has all.",))
+        notes.append((f"{left_out} not shown; ", Code("findings.json"), " has all."))
     head: list[Block] = [Heading(2, ("Times",)), Paragraph((f"{_capital(sentence)}.",))]
     return [*head, table, *(Paragraph(note) for note in notes)]
 
@@ -60,3 +60,4 @@ _LEGEND = (
     "rest counts from its last useful word, the fatal line, the exit or the proof's last answer; "
     "between two calls of the tool nothing is counted."
 )
+_SLOTS = " Nor is it while a slot waits for an attempt that has the cards to itself."
