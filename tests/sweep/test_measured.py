@@ -53,6 +53,20 @@ def test_a_serving_cell_has_its_ladder_and_its_soak(tmp_path: Path) -> None:
     assert "1 soaked for" in findings
 
 
+def test_a_soak_sees_a_kv_pool_that_does_not_come_back(tmp_path: Path) -> None:
+    folder = measured(tmp_path, more="goal: first-serving\nprobe: {soak: 12s}")
+    world = (tmp_path / "world.yaml").read_text()
+    leak = "time-scale: 0.02, mischief: [{when: {attention-backend: flashinfer}, does: leaks-kv}]"
+    (tmp_path / "world.yaml").write_text(world.replace("time-scale: 0.02", leak))
+    assert folder.call(*folder.sweep_words()).returncode == 0
+    record = folder.records()[1]
+    assert record["diagnosis"]["verdict"] == "serving"
+    assert record["soak"]["last_kv_share"] > record["soak"]["first_kv_share"] + 0.05
+    (step,) = (s for s in record["proof"]["steps"] if s["name"] == "soak")
+    assert step["state"] == "suspect"
+    assert "it does not come back" in step["detail"]
+
+
 def test_a_relaunch_proves_and_measures_only_where_that_is_asked(tmp_path: Path) -> None:
     folder = measured(tmp_path, more="goal: first-serving\nquality: {}")
     assert folder.call(*folder.sweep_words()).returncode == 0
