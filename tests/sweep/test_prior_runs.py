@@ -81,3 +81,6 @@ def test_a_folder_that_is_no_run_is_refused_before_anything_is_launched(tmp_path
     assert done.returncode == 2
     assert "no run there (neither run.json nor findings.json)" in done.stderr
     assert not folder.run.exists() or not folder.records()
+    planned = folder.call("plan", str(tmp_path / "sweep.yaml"))
+    assert planned.returncode == 2
+    assert "no run there" in planned.stderr

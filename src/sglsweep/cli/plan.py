@@ -50,9 +50,11 @@ def plan(
     """
     from sglsweep.config.sweep import load_sweep
     from sglsweep.outline import outline, outline_json
+    from sglsweep.priors import read_priors
     from sglsweep.sweep import Settings
 
     sweep = load_sweep(file)
+    read_priors(sweep)
     is_checked = probe or gpu is not None or python is not None
     settings = Settings(strategy=strategy, seed=seed, order=order)
     ground = _probed(sweep, file, gpu, python, model_config) if is_checked else None
