@@ -25,6 +25,7 @@ from sglsweep.verdict import Phase, Verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sglsweep.attempt import Scalar
     from sglsweep.matrix import Value
 
 BASE = "--model-path m --tp 8"
@@ -214,7 +215,7 @@ def test_a_blamed_value_that_serves_elsewhere_is_refuted() -> None:
     )
     (row,) = (r for r in combinations(run) if r.is_refuted)
     assert row.values == {"kv": "fp8"}
-    assert "the signature named it after 1, 2 serves with it" in words(run)
+    assert "named by the signature in 1; 2 serves with it" in words(run)
 
 
 def test_a_blame_of_a_value_that_the_attempt_did_not_have_blames_no_other() -> None:
@@ -341,7 +342,7 @@ def test_a_later_attempt_that_serves_with_it_refutes_what_bisect_named() -> None
     proven, refuted = combinations(run)
     assert (proven.status, proven.values) == (Status.PROVEN, {"b": "1"})
     assert (refuted.status, refuted.values) == (Status.REFUTED, {"a": "1"})
-    assert "bisect named it after 1, 3 serves with it" in words(run)
+    assert "named by bisect in 1; 3 serves with it" in words(run)
 
 
 def test_what_bisect_called_a_flake_is_blamed_on_nothing() -> None:
@@ -520,3 +521,23 @@ def test_no_flag_is_blamed_where_somebody_else_held_the_card() -> None:
     text = render(run_of(held, launched(2, "--frac 0.5", OK)))
     assert "## What fails" not in text
     assert "- 1 oom in decode (oom-gpu-held)" in text
+
+
+def test_a_flag_left_out_is_not_cleared_by_launches_in_which_it_became_another_value() -> None:
+    blames = (Blame("prefill", "packed"),)
+    bad = launched(1, "--kv fp8 --decode flat", NAN, blames=blames)
+    good = launched(2, "", OK)
+    told = replace(bad.diagnosis, effective={"prefill": "packed"})
+    bad = replace(bad, diagnosis=told)
+    axes = tuple(
+        Axis(name, (None, value))
+        for name, value in (("prefill", "sparse"), ("kv", "fp8"), ("decode", "flat"))
+    )
+
+    def refuted(effective: dict[str, Scalar]) -> list[Combination]:
+        other = replace(good, diagnosis=replace(good.diagnosis, effective=effective))
+        third = launched(3, "--prefill sparse", NAN)
+        return [c for c in found(bad, other, third, axes=axes) if c.is_refuted]
+
+    assert [row.values for row in refuted({"prefill": "packed"})] == [{"prefill": None}]
+    assert refuted({"prefill": "sparse"}) == []

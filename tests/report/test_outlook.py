@@ -90,3 +90,13 @@ def test_a_forecast_that_nobody_understands_is_left_out(
 ) -> None:
     assert "forecast:" not in status_text(replace(stuck, forecast=rubbish), [], holder="")
     render(replace(stuck, forecast=rubbish))
+
+
+def test_that_no_cell_is_foretold_is_not_said_while_an_included_one_is_left(
+    stuck: RunView,
+) -> None:
+    none_left = {**FORECAST, "cells_left": 0, "why": "no cell is left", "helps": []}
+    going_on = replace(stuck, forecast=none_left, finish="")
+    tried = len({o.attempt.cell.key for o in stuck.evidence})
+    assert "no cell is left" in render(replace(going_on, cells=tried))
+    assert "no cell is left" not in render(replace(going_on, cells=tried + 2))

@@ -377,6 +377,11 @@ def test_several_models_are_told_apart_in_the_bottom_line(cpu_run: RunView) -> N
     assert "**Serves.** Attempt 2 (models/gpt2-ok): " in text
     assert "- `models/gpt2-ok`: 2 of 4 attempts served, first choice 2" in text
     assert "- `models/gpt2-large`: its one attempt failed: oom-kv-pool" in text
+    killed = changed(cpu_run, 2, verdict=Verdict.KILLED)
+    assert (
+        "- `models/gpt2-ok`: 1 of 3 attempts served, first choice 4; without evidence: 2"
+        in render(killed)
+    )
 
 
 def test_the_bottom_line_names_the_remedy_and_clears_what_was_suspected(

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sglsweep.flags import canonical
 from sglsweep.plan.blame import BlameRow, Status, flakes, table
 from sglsweep.report.evidence import Known, asked, evidence_in, key
+from sglsweep.report.held import resolved_to
 from sglsweep.report.launches import HOST, Remembered, changes
 from sglsweep.verdict import Verdict
 
@@ -126,12 +128,31 @@ def _make(run: RunView) -> tuple[Combination, ...]:
     known = _known(run)
     rows = table(known.axes, known.evidence) if known.axes else ()
     found = [_combination(run, known, row) for row in rows]
-    found = [row for row in found if not _is_of_machine(known, row)]
+    found = [_as_resolved(row) for row in found if not _is_of_machine(known, row)]
+    found = [row for row in found if row.against or not row.is_refuted]
     for bisected in run.bisections:
         found = _with_bisected(run, known, found, bisected)
     order = {status: place for place, status in enumerate(Status)}
     found.sort(key=lambda c: (c.status is Status.REFUTED, order[c.status]))
     return tuple(found)
+
+
+def _as_resolved(row: Combination) -> Combination:
+    """Keep of those that serve with a refuted one only what SGLang resolved as in the failing.
+
+    A flag that is not passed may become another value in each launch.
+    """
+    if not row.is_refuted or not row.failing:
+        return row
+    names = [key(name) for name, text in row.values.items() if text is None]
+    alike = [o for o in row.against if all(_ran_as(o, row.failing[0], name) for name in names)]
+    return replace(row, against=tuple(alike))
+
+
+def _ran_as(outcome: Outcome, failing: Outcome, name: str) -> bool:
+    wanted = resolved_to(failing, name)
+    known = {canonical(flag.replace("_", "-")) for flag in outcome.diagnosis.effective}
+    return wanted is None or name not in known or resolved_to(outcome, name) == wanted
 
 
 def _is_of_machine(known: Known, row: Combination) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sglsweep.report.view import cells_left
+
 if TYPE_CHECKING:
     from sglsweep.matrix import Value
     from sglsweep.report.view import RunView
@@ -30,9 +32,12 @@ class Help:
 def forecast_words(run: RunView) -> str:
     """Say what further attempts may bring; "" where the planner has not said or it is no matter.
 
-    Where something serves and the sweep is over, nobody waits for more.
+    Where something serves and the sweep is over, nobody waits for more. The planner does not
+    foretell included cells: that none is left is no answer while one of them is.
     """
     if run.serving and run.finish:
+        return ""
+    if run.forecast.get("cells_left") == 0 and cells_left(run):
         return ""
     why, after = run.forecast.get("why"), run.forecast.get("after")
     is_fresh = isinstance(after, int) and after == len(run.outcomes)

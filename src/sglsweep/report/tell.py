@@ -267,7 +267,7 @@ def _refutation(row: Combination) -> Line:
     verb = "serves" if len(served) == 1 else "serve"
     who = "bisect" if row.is_bisected else "the signature"
     bad = listed([_number(o) for o in row.failing])
-    return (f"{who} named it after {bad}, {listed(served)} {verb} with it",)
+    return (f"named by {who} in {bad}; {listed(served)} {verb} with it",)
 
 
 def values_json(values: Mapping[str, str | None]) -> dict[str, str | bool | None]:

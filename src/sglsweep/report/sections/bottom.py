@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sglsweep.attempt import EndKind
 from sglsweep.flags import canonical
 from sglsweep.plan.spent import spent_s
 from sglsweep.report.best import best_serving, nearest_miss
@@ -118,6 +119,12 @@ def _models(run: RunView) -> list[str]:
     return list(dict.fromkeys(o.attempt.model for o in run.outcomes))
 
 
+def _launched(run: RunView, model: str) -> list[Outcome]:
+    return [
+        o for o in run.outcomes if o.attempt.model == model and o.end.kind is not EndKind.EQUAL
+    ]
+
+
 def _by_model(run: RunView) -> list[Line]:
     """Say of each model what came of it: one's command is no answer for another."""
     lines: list[Line] = []
@@ -133,7 +140,10 @@ def _by_model(run: RunView) -> list[Line]:
             said = f"{which} failed: {_causes(having)}"
         else:
             said = "no attempt that tells"
-        lines.append((Code(model), f": {said}"))
+        silent = [o for o in _launched(run, model) if o not in having]
+        which = listed([o.attempt.number for o in silent])
+        more = f"; without evidence: {which}" if silent else ""
+        lines.append((Code(model), f": {said}{more}"))
     return lines
 
 
