@@ -46,10 +46,13 @@ fix: install
 	$(BIN)/ruff format .
 
 bench: install models
+	$(BIN)/pip install --quiet -e '.[bench]'
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/triage.py
-	$(BIN)/python bench/planner/measure.py
+	$(BIN)/python bench/slots.py
+	$(BIN)/python bench/ask_first.py
 	$(BIN)/python bench/proof.py
+	$(BIN)/python bench/planner/measure.py
 
 clean:
 	rm -rf $(VENV) $(SGLANG) models runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -41,6 +41,7 @@ budget: {{hours: 4, attempts: 40}}     # keep: 25% = what first-serving leaves t
 # limits: {{ready: 40m}}  # defaults come from the catalogue, judged with life signs
 # workload: {{input: 1024, output: 512, ladder: [1, 8, 32, 64], slo: {{ttft_p99: 5s}}}}  # how fast
 # quality: {{needle: {{context: 8192}}, tools: true}}  # is it the same model: questions, a needle
+# probe: {{requests: mine.jsonl}}  # your own requests as a step of the proof
 # probe: {{soak: 10m, confirm-nan: true, expect: [{{prompt: What is 2 + 2, contains: "4"}}]}}
 """
 
