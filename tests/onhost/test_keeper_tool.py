@@ -110,6 +110,17 @@ def test_it_is_given_up_when_the_server_dies(server: Started) -> None:
     wait_until(lambda: not any(map(is_alive, workers(output.read_text()))))
 
 
+def test_one_that_nobody_waits_for_any_more_makes_room_for_the_next_question(
+    server: Started,
+) -> None:
+    number = server.launched.run_tool([sys.executable, "-c", _NEVER_ENDS], timeout_s=600.0)
+    output = server.folder / "tools" / f"{number:03d}" / "output"
+    wait_until(lambda: output.exists() and "workers" in output.read_text())
+    (response,) = server.ask(HttpRequest(id="a", path="/hello")).responses
+    assert response.body == "hello"
+    assert answer_to(server, number).error == "superseded"
+
+
 def test_questions_can_be_asked_after_it(server: Started) -> None:
     run(server, "print('done')")
     (response,) = server.ask(HttpRequest(id="a", path="/hello")).responses

@@ -1437,6 +1437,9 @@ class Keeper:
             self._give_up("server-gone")
         elif self.signalled or any(ask and ask.get("do") == "stop" for ask in asks):
             self._give_up("stopped")
+        elif self._tool is not None and waiting:
+            # Who asked for it waits for its answer alone: somebody else has taken over.
+            self._give_up("superseded")
         self._finish_running()
 
     def _give_up(self, why: str) -> None:
