@@ -179,7 +179,9 @@ class Scheduler:
         if self._plan.strikes(Phase.WARMUP):
             return any(r.kind != "health" for r in batch)
         users = [r for r in batch if r.kind not in _ITS_OWN]
-        return bool(users) and (self._fits(users) or self._served >= _PATIENCE)
+        is_counted = self._plan.at.isdigit()
+        is_late = not is_counted and self._served >= _PATIENCE
+        return bool(users) and (self._fits(users) or is_late)
 
     def _fits(self, users: list[Request]) -> bool:
         chunk = int(str(self._plan.args["chunked_prefill_size"]))
