@@ -104,12 +104,14 @@ def finish_stopping(site: Site, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def final_diagnosis(
+def final_diagnosis(  # noqa: PLR0913 - all that a verdict is made of
     follower: Follower,
     end: End,
     proof: Proof | None,
     twin: Outcome | None = None,
     server_info: Mapping[str, object] | None = None,
+    *,
+    version: str | None = None,
 ) -> Diagnosis:
     """Return what log, end and proof together amount to.
 
@@ -119,10 +121,21 @@ def final_diagnosis(
         proof: what the server answered, if it was asked.
         twin: the finished attempt that this one equals, if that ended it.
         server_info: what the running server said of itself, if it was asked.
+        version: the build's SGLang; logs rarely name it.
     """
     equal = twin.diagnosis if twin is not None else None
-    final = conclude(follower.diagnose(ending_of(end)), end, proof, equal=equal)
+    told = follower.diagnose(ending_of(end))
+    told = replace(told, sglang_version=told.sglang_version or version)
+    final = conclude(told, end, proof, equal=equal)
     return with_server_words(final, server_info) if server_info else final
+
+
+def version_of(build: str, facts: Mapping[str, object]) -> str | None:
+    """Return the SGLang of a build, as the host's facts have it."""
+    builds = facts.get("builds")
+    known = builds.get(build) if isinstance(builds, dict) else None
+    found = known.get("sglang") if isinstance(known, dict) else None
+    return str(found) if found else None
 
 
 def _spec(site: Site, attempt: Attempt) -> launch.LaunchSpec:
@@ -262,7 +275,14 @@ class Drive:
         outcome = Outcome(
             attempt=self.attempt,
             end=end,
-            diagnosis=final_diagnosis(self.follower, end, proof, self._twin, said),
+            diagnosis=final_diagnosis(
+                self.follower,
+                end,
+                proof,
+                self._twin,
+                said,
+                version=version_of(self.attempt.build, self.facts),
+            ),
             proof=proof,
             timings=self._stopwatch.timings(),
             ended_at=stamp(ended),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sglsweep.drive import final_diagnosis
+from sglsweep.drive import final_diagnosis, version_of
 from sglsweep.triage.follow import Follower
 
 if TYPE_CHECKING:
@@ -36,7 +36,10 @@ def _diagnosis(
     follower = Follower(catalogue)
     follower.feed(journal.read_log(outcome.attempt.number, limit=outcome.end.stop_offset))
     twin = done.get(outcome.end.equal_to or 0)
-    return final_diagnosis(follower, outcome.end, outcome.proof, twin, outcome.server_info)
+    version = version_of(outcome.attempt.build, outcome.facts)
+    return final_diagnosis(
+        follower, outcome.end, outcome.proof, twin, outcome.server_info, version=version
+    )
 
 
 def _shown(diagnosis: Diagnosis) -> str:

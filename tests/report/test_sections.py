@@ -398,3 +398,14 @@ def test_the_bottom_line_names_the_remedy_and_clears_what_was_suspected(
     assert "- Inert: `nsa-decode-backend` selects nothing in 6" in render(
         replace(lead_case_run, acted=inert)
     )
+
+
+def test_figures_of_a_card_that_others_used_are_said_to_be_so(lead_case_run: RunView) -> None:
+    assert "shared a card" not in render(lead_case_run)
+    outcomes = tuple(
+        replace(o, end=replace(o.end, sharing=(5,))) if o.attempt.number == 6 else o
+        for o in lead_case_run.outcomes
+    )
+    assert "6 shared a card with other attempts" in render(
+        replace(lead_case_run, outcomes=outcomes)
+    )

@@ -76,7 +76,18 @@ def _apart(run: RunView, outcome: Outcome, best: Outcome) -> Line:
 
 def _legend(run: RunView) -> str:
     whose = "of the host" if is_without_gpu(run.facts) and not run.world else "per GPU"
-    return f"Memory {whose}, as SGLang's log says it; ready counts from the launch."
+    return f"Memory {whose}, as SGLang's log says it; ready counts from the launch.{_shared(run)}"
+
+
+def _shared(run: RunView) -> str:
+    """Say whose figures hold what neighbours on the same card took and gave back meanwhile."""
+    numbers = [o.attempt.number for o in run.serving if o.end.sharing]
+    if not numbers:
+        return ""
+    return (
+        f" {listed(numbers)} shared a card with other attempts: weights, graph capture and memory "
+        "left hold what those took meanwhile, and the speeds are not of a card alone."
+    )
 
 
 def _ready(outcome: Outcome) -> str:
