@@ -110,6 +110,9 @@ def test_what_was_reached_is_said_when_the_budget_ends() -> None:
     assert decide(asked).step == Finish("attempt 1 serves")
     step = decide(replace(asked, goals=("first-serving", "map"))).step
     assert step == Finish("attempt 1 serves; the budget of 1 attempts is spent")
+    both = [outcome(n, {}, Verdict.SERVING) for n in (1, 2)]
+    asked = replace(question(both, goals=("map",)), budget=Budget(attempts=2))
+    assert decide(asked).step == Finish("2 attempts serve; the budget of 2 attempts is spent")
 
 
 def test_a_cell_that_spells_a_launched_one_differently_is_not_launched() -> None:

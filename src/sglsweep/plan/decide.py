@@ -158,7 +158,8 @@ def _reached(question: Question, over: str) -> str:
     if set(question.goals) == {Goal.FIRST_SERVING}:
         return f"attempt {serving[0]} serves"
     heat = next_heat(question.outcomes) if Goal.FASTEST in question.goals else None
-    known = heat.why if isinstance(heat, Finish) else f"attempt {serving[0]} serves"
+    few = f"attempt {serving[0]} serves" if len(serving) == 1 else f"{len(serving)} attempts serve"
+    known = heat.why if isinstance(heat, Finish) else few
     return f"{known}; {over}"
 
 
