@@ -58,6 +58,11 @@ def test_each_rung_of_a_ladder_has_a_row_and_its_end_is_told(demo: Demo) -> None
     assert "2: saturated from 8 at once on; objectives met up to 8 at once (400 tok/s)" in text
 
 
+def test_the_first_line_tells_the_best_rung_not_the_short_load_of_the_proof(demo: Demo) -> None:
+    text = findings(demo, LADDER)
+    assert "400 tok/s at" in text.split("```", 1)[0]
+
+
 def test_a_run_without_a_ladder_has_no_such_section(demo: Demo) -> None:
     assert "Under load" not in findings(demo, None)
 

@@ -43,7 +43,10 @@ def _answer(run: RunView) -> list[Block]:
     if best is not None:
         number = best.attempt.number
         word = "It answers, but most answers are suspect" if is_doubtful(best) else "It serves"
-        words: Line = (Strong(word), f" (attempt {number}, {proof_words(best.proof)}).")
+        words: Line = (
+            Strong(word),
+            f" (attempt {number}, {proof_words(best.proof, best.ladder)}).",
+        )
         return [Paragraph(words), *commands(run, best)]
     if miss is None:
         return [Paragraph((Strong("Nothing is known yet."),))]
