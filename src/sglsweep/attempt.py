@@ -460,6 +460,18 @@ class Outcome:
         """It lacked what others of its run had: no evidence, to be launched again alone."""
         return self.diagnosis.cause == BESIDE_OTHERS
 
+    @property
+    def is_from_outside(self) -> bool:
+        """Another process on the host ended it, by what it holds there; no flag did."""
+        return self.diagnosis.cause in FROM_OUTSIDE
 
+    @property
+    def is_evidence(self) -> bool:
+        """True where it says something about the cell that was launched."""
+        return self.verdict.is_evidence and not self.is_from_outside
+
+
+FROM_OUTSIDE = frozenset({"port-in-use", "dist-port-in-use", "oom-gpu-held"})
+"""Causes that another process on the host makes: it has the port, or the card's memory."""
 BESIDE_OTHERS = "beside-others"
 """Cause of an attempt that lacked memory, a port, or a card that others of its run had."""

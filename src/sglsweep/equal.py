@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
     from sglsweep.attempt import Attempt, Outcome
 
-_FROM_OUTSIDE = frozenset({"port-in-use", "dist-port-in-use", "oom-gpu-held"})
-"""What another process on the host did to one attempt says nothing about the next."""
-
 _SECRETS = ("key", "token", "password", "secret")
 
 
@@ -49,7 +46,7 @@ def _may_speak_for(outcome: Outcome, attempt: Attempt) -> bool:
         and other.launch_key != attempt.launch_key
         and outcome.verdict.is_evidence
         and outcome.verdict is not Verdict.KILLED
-        and outcome.diagnosis.cause not in _FROM_OUTSIDE
+        and not outcome.is_from_outside
         and outcome.end.kind is not EndKind.EQUAL
     )
 

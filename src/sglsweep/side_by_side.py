@@ -26,6 +26,7 @@ from sglsweep.slots import Place, Wanted, alone_because, slots_of
 from sglsweep.sweep import (
     LOST_IN_A_ROW,
     command_for,
+    is_lost,
     lost_too_often,
     new_attempt,
     next_step,
@@ -36,7 +37,6 @@ from sglsweep.sweep import (
     site_for,
     traffic_of,
 )
-from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -271,7 +271,7 @@ class _Crew:
         newest = max([outcome.attempt.number, *self._running])
         lost = self._losses.after(outcome, newest)
         if lost >= LOST_IN_A_ROW and self._trouble is None:
-            self._trouble = lost_too_often(self._sweeping, lost)
+            self._trouble = lost_too_often(self._sweeping, lost, outcome)
 
     def _why_enough(self) -> str:
         """Return why what runs is needed no more; "" while it is.
@@ -333,7 +333,7 @@ class _Losses:
 
     def after(self, outcome: Outcome, newest: int) -> int:
         """Return how many in a row, `newest` being the number begun last."""
-        if outcome.verdict is not Verdict.HOST_LOST:
+        if not is_lost(outcome):
             self._in_a_row = 0
         elif outcome.attempt.number > self._newest:
             self._in_a_row += 1

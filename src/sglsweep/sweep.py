@@ -110,9 +110,9 @@ def run_sweep(sweeping: Sweeping) -> str:
             return decision.step.why
         outcome = launch_step(sweeping, decision.step)
         report.write(sweeping.journal)
-        lost = lost + 1 if outcome.verdict is Verdict.HOST_LOST else 0
+        lost = lost + 1 if is_lost(outcome) else 0
         if lost >= LOST_IN_A_ROW:
-            raise lost_too_often(sweeping, lost)
+            raise lost_too_often(sweeping, lost, outcome)
 
 
 def sweep_in_portions(sweeping: Sweeping, sweep: Callable[[Sweeping], str]) -> str:
@@ -130,8 +130,20 @@ def sweep_in_portions(sweeping: Sweeping, sweep: Callable[[Sweeping], str]) -> s
     return why
 
 
-def lost_too_often(sweeping: Sweeping, lost: int) -> HostError:
+def is_lost(outcome: Outcome) -> bool:
+    """Tell whether an attempt ended by the host or by another process there, by no flag."""
+    return outcome.verdict is Verdict.HOST_LOST or outcome.is_from_outside
+
+
+def lost_too_often(sweeping: Sweeping, lost: int, last: Outcome) -> HostError:
     """Return the refusal to go on with a host that loses one attempt after another."""
+    if last.is_from_outside:
+        cause = last.diagnosis.cause
+        return HostError(
+            f"{sweeping.ground.host.name}: {lost} attempts in a row came to nothing by what else "
+            f"runs there, the last by {cause}",
+            next_step=f"{last.diagnosis.next_step} Then run the same command again.",
+        )
     return HostError(
         f"{sweeping.ground.host.name}: lost {lost} attempts in a row",
         next_step="Look after the machine, then run the same command again.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scenes import outcome
-from sglsweep import catalogue, side_by_side
+from sglsweep import catalogue, side_by_side, sweep
 from sglsweep.clock import SystemClock
 from sglsweep.errors import HostError, HostUnreachable
 from sglsweep.events import Note
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from sglsweep.events import Event
     from sglsweep.site import Site
 
-Ending = Verdict | Exception
+Ending = Verdict | Exception | tuple[Verdict, str]
+"""A verdict, with its cause or named like it, or what is raised."""
 
 
 class Told:
@@ -80,11 +81,13 @@ def ends(
             site.journal.withdraw(attempt.number)
         if isinstance(ending, Exception):
             raise ending
-        found = outcome(attempt, ending, ending.value)
+        verdict, cause = ending if isinstance(ending, tuple) else (ending, ending.value)
+        found = outcome(attempt, verdict, cause)
         site.journal.close(found)
         return found
 
-    monkeypatch.setattr(side_by_side, "run_attempt", run)
+    for module in (side_by_side, sweep):
+        monkeypatch.setattr(module, "run_attempt", run)
     return begun
 
 
@@ -128,6 +131,18 @@ def test_three_losses_in_a_row_end_it(sweeping: Sweeping, monkeypatch: pytest.Mo
     ends(monkeypatch, dict.fromkeys(range(1, 40), Verdict.HOST_LOST), wait_for=1)
     with pytest.raises(HostError, match="lost 3 attempts in a row"):
         sweep_side_by_side(sweeping)
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_a_card_that_somebody_else_holds_ends_it_before_the_budget_is_spent(
+    sweeping: Sweeping, monkeypatch: pytest.MonkeyPatch, slots: int
+) -> None:
+    held = dict.fromkeys(range(1, 40), (Verdict.OOM, "oom-gpu-held"))
+    begun = ends(monkeypatch, held, wait_for=1)
+    sweeping = replace(sweeping, settings=replace(sweeping.settings, slots=slots))
+    with pytest.raises(HostError, match=r"3 attempts in a row.*oom-gpu-held"):
+        sweep_side_by_side(sweeping)
+    assert len(begun) <= 3 * slots
 
 
 def test_a_port_taken_later_costs_its_slot(

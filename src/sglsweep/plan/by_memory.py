@@ -40,7 +40,7 @@ def memory_hints(
     told = [
         (outcome, memory)
         for outcome in outcomes
-        if outcome.verdict.is_evidence and (memory := memory_of(outcome)) is not None
+        if outcome.is_evidence and (memory := memory_of(outcome)) is not None
     ]
     found = [_hint(value, told, tokens) for value in values if len(values) > 1]
     return tuple(hint for hint in found if hint is not None)

@@ -13,7 +13,7 @@ from sglsweep.plan.follow_up import follow_up, numbers_of
 from sglsweep.plan.forecast import forecast
 from sglsweep.plan.goal import Goal
 from sglsweep.plan.outside import Remedies, helps, next_remedy
-from sglsweep.plan.question import at_start, base_of
+from sglsweep.plan.question import at_start, base_of, worn_out
 from sglsweep.plan.race import next_heat
 from sglsweep.plan.stages import (
     Spent,
@@ -92,7 +92,8 @@ def evidence_of(outcome: Outcome, axes: Sequence[str]) -> Evidence:
     return Evidence(
         number=outcome.attempt.number,
         cell=outcome.attempt.cell,
-        verdict=outcome.verdict,
+        # What another process on the host holds teaches no more than an interruption.
+        verdict=Verdict.INTERRUPTED if outcome.is_from_outside else outcome.verdict,
         phase=outcome.diagnosis.phase,
         cause=outcome.diagnosis.cause,
         blames=tuple(blamed),
@@ -117,9 +118,7 @@ def _budget_spent(question: Question) -> str:
 def _tried(question: Question) -> dict[str, Outcome]:
     """Return base cell key -> its last outcome that says something about the cell."""
     return {
-        base_of(o.attempt.cell, question.auto).key: o
-        for o in question.outcomes
-        if o.verdict.is_evidence
+        base_of(o.attempt.cell, question.auto).key: o for o in question.outcomes if o.is_evidence
     }
 
 
@@ -233,7 +232,8 @@ def _view(question: Question) -> _View:
     axes = [axis.name for axis in question.cells.axes]
     seen = effective_now(question.effective or as_requested(question.cells), question)
     history = [_as_evidence(o, axes, question.auto, seen) for o in question.outcomes]
-    taken = [seen.of(_base_on(a.cell, question, axes)) for a in question.running]
+    begun = [a.cell for a in question.running] + worn_out(question.outcomes)
+    taken = [seen.of(_base_on(cell, question, axes)) for cell in begun]
     warnings = memory_hints(seen.cells.axes, question.outcomes, question.tokens)
     return _View(seen, _without(seen.cells, taken), history, warnings)
 
@@ -244,7 +244,7 @@ def _ask(
     if not len(question.cells):
         return Finish(NONE_LEFT)
     axes = [axis.name for axis in question.cells.axes]
-    by_key = {o.attempt.launch_key: o for o in question.outcomes if o.verdict.is_evidence}
+    by_key = {o.attempt.launch_key: o for o in question.outcomes if o.is_evidence}
     tried = _tried(question)
     seen, cells, history = view.seen, view.cells, list(view.history)
     running = {attempt.launch_key for attempt in question.running}

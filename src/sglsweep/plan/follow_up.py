@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sglsweep.attempt import StepState
-from sglsweep.plan.question import FRACTION, at_start, base_of
+from sglsweep.plan.question import FRACTION, at_start, base_of, worn_out
 from sglsweep.plan.strategy import Launch
 from sglsweep.verdict import Verdict
 
@@ -49,7 +49,7 @@ def _just_over(question: Question) -> list[Outcome]:
 
     Side by side an attempt may end after one with a higher number; then each such is looked at.
     """
-    telling = [o for o in question.outcomes if o.verdict.is_evidence]
+    telling = [o for o in question.outcomes if o.is_evidence]
     return [o for o in telling if o is telling[-1] or o.end.beside]
 
 
@@ -89,7 +89,8 @@ def _looks_like_nan(outcome: Outcome) -> bool:
 
 
 def _included(question: Question) -> Launch | None:
-    launched = {o.attempt.cell.key for o in question.outcomes if o.verdict.is_evidence}
+    launched = {o.attempt.cell.key for o in question.outcomes if o.is_evidence}
+    launched |= {cell.key for cell in worn_out(question.outcomes)}
     launched |= {attempt.cell.key for attempt in question.running}
     for place, cell in enumerate(question.includes, start=1):
         start = at_start(cell, question.auto)

@@ -152,7 +152,7 @@ def _of(
     source: Callable[[Outcome], str],
 ) -> Iterator[Help]:
     diagnosis, number = outcome.diagnosis, outcome.attempt.number
-    if outcome.verdict is Verdict.SERVING or not outcome.verdict.is_evidence:
+    if outcome.verdict is Verdict.SERVING or not outcome.is_evidence:
         return
     cause = diagnosis.cause or outcome.verdict.value
     is_new = _is_outside(cells, outcome) and not _is_tried(outcome, outcomes)
@@ -222,7 +222,7 @@ def _is_tried(outcome: Outcome, outcomes: Sequence[Outcome]) -> bool:
             for name, value in remedy.items()
         )
         for other in outcomes
-        if other.verdict.is_evidence
+        if other.is_evidence
     )
 
 
@@ -254,7 +254,7 @@ def next_remedy(given: Remedies, *, better_than: float) -> Launch | None:
     open_ones = [
         (outcome, cell)
         for outcome in given.outcomes
-        if outcome.verdict.is_evidence
+        if outcome.is_evidence
         and outcome.verdict is not Verdict.SERVING
         and (cell := _remedied(outcome)) is not None
         and cell.key not in begun

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -81,6 +82,17 @@ class Question:
     effective: EffectiveCells | None = None
     beforehand: Beforehand = field(default_factory=Beforehand)
     remedy: Callable[[Outcome, Cell], bool] | None = None
+
+
+MOST_FROM_OUTSIDE = 2
+"""Launches of one cell that others on the host may end before it is left alone."""
+
+
+def worn_out(outcomes: Sequence[Outcome]) -> list[Cell]:
+    """Return the cells, as launched, that others on the host ended so often."""
+    ended = [o.attempt.cell for o in outcomes if o.is_from_outside]
+    times = Counter(cell.key for cell in ended)
+    return [cell for cell in ended if times[cell.key] >= MOST_FROM_OUTSIDE]
 
 
 def base_of(cell: Cell, auto: Auto | None) -> Cell:

@@ -139,7 +139,7 @@ def _serving(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
     """Return the attempts of each launch that served and never failed when repeated."""
     by_launch: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
-        if outcome.verdict.is_evidence:
+        if outcome.is_evidence:
             by_launch.setdefault(outcome.attempt.launch_key, []).append(outcome)
     return [same for same in by_launch.values() if all(o.verdict is Verdict.SERVING for o in same)]
 
