@@ -74,6 +74,8 @@ def test_saved_answers_of_another_run_are_a_reference_too(tmp_path: Path) -> Non
     findings = (tmp_path / "second" / "FINDINGS.md").read_text()
     assert "Serves, but answers unlike the model that was asked for" in findings
     assert "6 of 17 right, 17 of 17 in saved.json: worse beyond chance" in findings
+    short = first.call("report", str(tmp_path / "second"), "--brief").stdout
+    assert "It serves, but answers unlike the model that was asked for" in short
     said = json.loads(first.call("report", str(tmp_path / "second"), "--json").stdout)
     (attempt,) = said["attempts"]
     assert attempt["quality"]["compared"]["only_there"] == 11

@@ -20,6 +20,7 @@ from sglsweep.report.document import (
 from sglsweep.report.groups import groups
 from sglsweep.report.markdown import to_markdown
 from sglsweep.report.numbers import plural
+from sglsweep.report.quality import is_doubtful_model
 from sglsweep.report.sections.bottom import commands, title
 from sglsweep.report.tell import status_words, what
 from sglsweep.report.view import is_doubtful
@@ -42,7 +43,11 @@ def _answer(run: RunView) -> list[Block]:
     best, miss = best_serving(run), nearest_miss(run)
     if best is not None:
         number = best.attempt.number
-        word = "It answers, but most answers are suspect" if is_doubtful(best) else "It serves"
+        word = "It serves"
+        if is_doubtful(best):
+            word = "It answers, but most answers are suspect"
+        elif is_doubtful_model(run, best):
+            word = "It serves, but answers unlike the model that was asked for"
         words: Line = (
             Strong(word),
             f" (attempt {number}, {proof_words(best.proof, best.ladder)}).",
