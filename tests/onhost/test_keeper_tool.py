@@ -12,6 +12,8 @@ from attempts import is_alive, wait_until
 from sglsweep.keeper_files import HttpRequest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from attempts import Attempts, Started
     from sglsweep.keeper_files import ToolAnswer
 
@@ -19,6 +21,14 @@ _SAYS_WHO_IT_IS = """
 import os, pathlib, sys
 print(os.environ["SGLSWEEP_MARKER"], os.environ["SECRET"], os.environ["MORE"])
 pathlib.Path(sys.argv[1], "result.json").write_text('{"key": "%s"}' % os.environ["SECRET"])
+"""
+_LEAVES_ODD_FILES = """
+import os, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+(folder / "dangling").symlink_to(folder / "nowhere")
+(folder / "link").symlink_to(sys.argv[2])
+os.mkfifo(folder / "pipe")
+(folder / "binary").write_bytes(b"\\xff\\xfe " + os.environ["SECRET"].encode())
 """
 _NEVER_ENDS = """
 import os, signal, subprocess, sys, time
@@ -69,6 +79,31 @@ def test_a_secret_is_in_no_file_that_it_leaves(server: Started) -> None:
     kept = [p for p in server.folder.rglob("*") if p.is_file()]
     assert any(p.name == "result.json" for p in kept)
     assert [p for p in kept if b"hf_q7Zz!x" in p.read_bytes()] == []
+
+
+def test_what_it_leaves_beside_plain_files_harms_nobody(server: Started, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"\xff hf_q7Zz!x")
+    answer = run(server, _LEAVES_ODD_FILES, "{folder}", str(outside), timeout_s=10.0)
+    assert (answer.exit_status, answer.error) == (0, None)
+    assert outside.read_bytes() == b"\xff hf_q7Zz!x"
+    (kept,) = server.folder.rglob("binary")
+    assert kept.read_bytes() == b"\xff\xfe ${TOKEN}"
+    server.launched.stop(is_ready=True)
+    assert not is_alive(server.state.server_pid or 0)
+
+
+def test_a_folder_that_a_tool_took_away_does_not_keep_the_attempt_from_its_end(
+    server: Started,
+) -> None:
+    script = "import shutil, sys, time; shutil.rmtree(sys.argv[1]); time.sleep(600)"
+    argv = [sys.executable, "-c", script, "{folder}"]
+    number = server.launched.run_tool(argv, timeout_s=600.0)
+    folder = server.folder / "tools"
+    wait_until(lambda: folder.exists() and not any(folder.iterdir()))
+    server.launched.stop(is_ready=True)
+    assert not is_alive(server.state.server_pid or 0)
+    assert answer_to(server, number).error == "stopped"
 
 
 def test_it_is_ended_at_its_time_limit_with_its_workers(server: Started) -> None:

@@ -19,6 +19,7 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -99,6 +100,22 @@ def read_bytes(path: str) -> bytes:
             return file.read()
     except OSError:
         return b""
+
+
+def file_size(path: str) -> int:
+    """Return the bytes of a file, 0 if it is gone."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+def is_plain_file(path: str) -> bool:
+    """Tell whether it is a file itself: no link, no pipe, no socket."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def read_proc(pid: int) -> Optional[Proc]:
@@ -336,8 +353,11 @@ class Secrets:
         """Replace every value by `${NAME}`."""
         if not self.patterns:
             return text
-        raw = text.encode("utf-8", "surrogateescape")
-        return b"".join(self._clean(raw, len(raw))).decode("utf-8", "replace")
+        return self.clean(text.encode("utf-8", "surrogateescape")).decode("utf-8", "replace")
+
+    def clean(self, raw: bytes) -> bytes:
+        """Replace every value by `${NAME}`; all other bytes stay as they are."""
+        return b"".join(self._clean(raw, len(raw)))
 
     def cut(self, raw: bytes) -> Tuple[bytes, bytes]:
         """Return what may be written now, redacted, and the tail that might begin a value."""
@@ -856,10 +876,10 @@ class ToolRun:
         self._give_up_at: Optional[float] = None
         self._error: Optional[str] = None
         self._child: Optional["subprocess.Popen[bytes]"] = None
-        os.makedirs(folder, mode=0o700, exist_ok=True)
         self._output = os.path.join(folder, "output")
         argv = [str(word).replace("{folder}", folder) for word in ask.get("argv") or ()]
         try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
             self._child = self._popen(argv, ask.get("env") or {}, spec)
             tree.waited_for.add(self._child.pid)
         except (OSError, ValueError, IndexError) as error:
@@ -888,7 +908,7 @@ class ToolRun:
         now = time.monotonic()
         if now - self._started > self._limit_s:
             self.give_up("timeout")
-        elif os.path.getsize(self._output) > MAX_TOOL_BYTES:
+        elif file_size(self._output) > MAX_TOOL_BYTES:
             self.give_up("too much output")
         is_over = self._child.poll() is not None
         is_late = self._give_up_at is not None and now - self._give_up_at > TOOL_GRACE_S
@@ -912,7 +932,7 @@ class ToolRun:
     def answer(self) -> Json:
         """Return what it came to; no secret is left in what it wrote."""
         self._redact_files()
-        text = read_bytes(self._output).decode("utf-8", "replace")
+        text = self._text("output") or ""
         return {
             "exit_status": None if self._child is None else self._child.returncode,
             "error": self._error,
@@ -923,23 +943,36 @@ class ToolRun:
 
     def _text(self, name: str) -> Optional[str]:
         path = os.path.join(self._folder, name)
-        raw = read_bytes(path) if os.path.isfile(path) else None
+        raw = read_bytes(path) if is_plain_file(path) else None
         return None if raw is None else raw[:MAX_TOOL_BYTES].decode("utf-8", "replace")
 
     def _redact_files(self) -> None:
-        """Take secrets out of what the tool left: results repeat the server's own arguments."""
+        """Take secrets out of what the tool left: results repeat the server's own arguments.
+
+        Of plain files alone: a link may lead out of the folder, a pipe would never end.
+        """
         if not self._secrets.values:
             return
         for where, _, names in os.walk(self._folder):
-            for name in names:
-                path = os.path.join(where, name)
-                if os.path.getsize(path) > MAX_TOOL_BYTES:
-                    os.unlink(path)
+            for path in (os.path.join(where, name) for name in names):
+                if not is_plain_file(path):
                     continue
-                text = read_bytes(path).decode("utf-8", "surrogateescape")
-                clean = self._secrets.redact(text).encode("utf-8", "surrogateescape")
-                with open(path, "wb") as file:
-                    file.write(clean)
+                try:
+                    self._redact_file(path)
+                except OSError:
+                    with contextlib.suppress(OSError):
+                        os.unlink(path)
+
+    def _redact_file(self, path: str) -> None:
+        if file_size(path) > MAX_TOOL_BYTES:
+            os.unlink(path)
+            return
+        with open(path, "rb") as file:
+            raw = file.read()
+        clean = self._secrets.clean(raw)
+        if clean != raw:
+            with open(path, "wb") as file:
+                file.write(clean)
 
 
 def error_name(error: Exception) -> str:
