@@ -67,11 +67,13 @@ def _follow(journal: Journal, listener: Listener) -> None:
 
 
 def _last_words(journal: Journal) -> str:
+    from sglsweep.plan.follow_up import numbers_of
+    from sglsweep.report.numbers import plural
     from sglsweep.verdict import Verdict
 
     outcomes = journal.history()
-    serving = [str(o.attempt.number) for o in outcomes if o.verdict is Verdict.SERVING]
-    found = f"attempts that serve: {', '.join(serving)}" if serving else "none serves"
+    serving = [o.attempt.number for o in outcomes if o.verdict is Verdict.SERVING]
+    found = f"serving: {numbers_of(serving)}" if serving else "none serves"
     finish = journal.facts.get("finish")
     if finish:
         how = f"finished: {finish}"
@@ -81,4 +83,4 @@ def _last_words(journal: Journal) -> str:
         how = f"not running, {what}: the same `sglsweep sweep` command takes {whom} over"
     else:
         how = "not running: the same `sglsweep sweep` command resumes it"
-    return f"{how}\n{found} (of {len(outcomes)})"
+    return f"{how}\n{found}; {plural(len(outcomes), 'attempt')} in all"
