@@ -147,7 +147,8 @@ class End:
         equal_to: the finished attempt whose effective configuration is the same.
         oom_kills: kills by the kernel's OOM killer, in the keeper's cgroup or on the machine,
             while the attempt ran.
-        gpu_before_mib: in use on each card before the server touched it; empty if unknown.
+        gpu_before_mib: in use on each of its cards before the server touched it; empty if unknown.
+        gpu_cards: those cards, as nvidia-smi numbers them; empty in records of all, in order.
         gpu_holders: by whom, "pid 4121 (python train.py), 4,096 MiB", as far as the host tells.
         port_holder: who else listened on the attempt's port, in the same way.
         first_gone: the rank whose process was gone while the others still ran, as its title
@@ -164,6 +165,7 @@ class End:
     equal_to: int | None = None
     oom_kills: int = 0
     gpu_before_mib: tuple[int, ...] = ()
+    gpu_cards: tuple[int, ...] = ()
     gpu_holders: tuple[str, ...] = ()
     port_holder: str = ""
     first_gone: str = ""

@@ -132,7 +132,8 @@ def _by_the_holder(diagnosis: Diagnosis, end: End) -> Diagnosis:
     held = max(end.gpu_before_mib, default=0)
     if diagnosis.verdict is not Verdict.OOM or held < _HELD_LEAST_MIB:
         return diagnosis
-    card = end.gpu_before_mib.index(held)
+    place = end.gpu_before_mib.index(held)
+    card = end.gpu_cards[place] if end.gpu_cards else place
     whose = "; ".join(end.gpu_holders[:3]) or "processes that the host does not show"
     return replace(
         diagnosis,

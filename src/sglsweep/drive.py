@@ -19,6 +19,7 @@ from sglsweep.events import Ended, Note, Progress, Started, Stopping, Withdrawn
 from sglsweep.keeper_files import GpuBefore
 from sglsweep.prove import prove
 from sglsweep.ranks import RankWatch
+from sglsweep.slots import used_before
 from sglsweep.stopwatch import Stopwatch
 from sglsweep.triage.ending import Ending
 from sglsweep.triage.follow import Follower
@@ -306,18 +307,23 @@ class Drive:
         return outcome
 
     def _outsiders(self) -> dict[str, Any]:
-        """Return what others had of the cards before us, and who has our port."""
-        before, stranger = self._before or GpuBefore(), self._stranger
+        """Return what others had of the server's cards before us, and who has our port."""
+        before = self._before or GpuBefore()
+        used = used_before(before, self.attempt, self.facts)
+        most, stranger = max(used.values(), default=0), self._stranger
         holders = (
             f"pid {h.pid} ({h.title or 'unknown'})"
             + ("" if h.used_mib is None else f", {h.used_mib:,} MiB")
             for h in before.holders
+            # Whoever has more than is in use here has it on another card.
+            if h.used_mib is None or h.used_mib <= most
         )
         who = "" if stranger is None else f"pid {stranger.pid} ({stranger.title or 'unknown'})"
         if stranger is not None and stranger.pid is None:
             who = f"a process of user {stranger.user}"
         return {
-            "gpu_before_mib": before.used_mib,
+            "gpu_before_mib": tuple(used.values()),
+            "gpu_cards": tuple(used),
             "gpu_holders": tuple(holders),
             "port_holder": who,
             "first_gone": self._ranks.first_gone,

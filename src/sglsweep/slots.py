@@ -18,7 +18,9 @@ from sglsweep.report.launches import flags_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from sglsweep.attempt import Attempt
     from sglsweep.config.hosts import HostConfig
+    from sglsweep.keeper_files import GpuBefore
     from sglsweep.matrix import Cell
 
 FRACTION = "mem-fraction-static"
@@ -126,7 +128,9 @@ def slots_of(config: HostConfig, facts: Mapping[str, object], count: int | None 
     return Slots(count=count or config.slots, given=config.gpus, cards=cards)
 
 
-def _visible(facts: Mapping[str, object]) -> tuple[int, ...] | None:
+def _visible(
+    facts: Mapping[str, object], env: Mapping[str, str] | None = None
+) -> tuple[int, ...] | None:
     """Return the cards that a launch on the host sees by itself; None where nobody knows."""
     gpus = facts.get("gpus")
     if not isinstance(gpus, list):
@@ -134,10 +138,40 @@ def _visible(facts: Mapping[str, object]) -> tuple[int, ...] | None:
     found = tuple(g["index"] for g in gpus if isinstance(g, dict) and "index" in g)
     environment = facts.get("environment")
     limit = environment.get(_VISIBLE) if isinstance(environment, dict) else None
+    limit = (env or {}).get(_VISIBLE, limit)
     if limit is None:
         return found
     words = [word.strip() for word in str(limit).split(",")]
     return tuple(map(int, words)) if all(word.isdigit() for word in words) else None
+
+
+def cards_of(attempt: Attempt, facts: Mapping[str, object]) -> tuple[int, ...] | None:
+    """Return the cards that an attempt's server computes on; None where nobody knows.
+
+    Args:
+        attempt: its environment and flags say which.
+        facts: what the host is.
+    """
+    seen = attempt.gpus or _visible(facts, attempt.env)
+    flags = {canonical(name): text for name, text in flags_of(attempt.argv).items()}
+    first, step = (flags.get(canonical(name), "") for name in ("base-gpu-id", "gpu-id-step"))
+    from_there = (seen or ())[int(first) if first.isdigit() else 0 :]
+    each = max(int(step), 1) if step.isdigit() else 1
+    # A launch that wants more than it sees fails by that; what it sees is what it has.
+    return from_there[::each][: gpus_needed(flags)] or None
+
+
+def used_before(
+    before: GpuBefore, attempt: Attempt, facts: Mapping[str, object]
+) -> dict[int, int]:
+    """Return card -> MiB in use before the server, of its own cards where those are known.
+
+    What somebody has on a card beside them takes nothing from this server.
+    """
+    numbers = sorted(attempt.gpus) if attempt.gpus else range(len(before.used_mib))
+    used = dict(zip(numbers, before.used_mib, strict=False))
+    own = cards_of(attempt, facts)
+    return {n: mib for n, mib in used.items() if own is None or n in own}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -285,6 +285,11 @@ def test_memory_that_another_process_had_is_no_fault_of_a_flag() -> None:
     assert [(s.id, s.text) for s in held.suspects] == [("oom-kv-pool", ADVICE)]
 
 
+def test_the_card_that_was_held_has_the_number_that_the_host_gives_it() -> None:
+    held = no_pool(gpu_before_mib=(4, 125_000), gpu_cards=(4, 5))
+    assert held.next_step.startswith("125,000 MiB of card 5 were in use")
+
+
 def test_a_holder_in_another_container_is_told_without_a_name() -> None:
     held = no_pool(gpu_before_mib=(125_000,))
     assert "by processes that the host does not show" in held.next_step

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from sglsweep.attempt import Attempt
 from sglsweep.config.hosts import HostConfig
+from sglsweep.keeper_files import GpuBefore
 from sglsweep.matrix import Cell, Value
-from sglsweep.slots import Place, Slots, Wanted, alone_because, slots_of
+from sglsweep.slots import Place, Slots, Wanted, alone_because, cards_of, slots_of, used_before
 
 EIGHT = {"gpus": [{"index": number} for number in range(8)]}
 ONE = {"gpus": [{"index": 0}]}
@@ -133,3 +135,56 @@ def test_what_is_alone_already_needs_no_reason() -> None:
 )
 def test_one_line_says_which_slot_has_what(found: Slots, said: str) -> None:
     assert found.told(31000) == said
+
+
+def launched(*argv: str, gpus: tuple[int, ...] | None = None, **env: str) -> Attempt:
+    return Attempt(
+        number=1,
+        cell=Cell({}),
+        build="gpu",
+        model="m",
+        python="python",
+        argv=("-m", "sglang.launch_server", *argv),
+        env=env,
+        launch_key="k",
+        host="h",
+        port=30000,
+        why="",
+        started_at="2026-11-29T20:00:00Z",
+        keeper_dir="/d",
+        gpus=gpus,
+    )
+
+
+@pytest.mark.parametrize(
+    ("attempt", "expected"),
+    [
+        (launched(), (0,)),
+        (launched("--tp-size", "2", "--pp-size=2"), (0, 1, 2, 3)),
+        (launched("--base-gpu-id", "2", "--tp", "2", "--gpu-id-step", "2"), (2, 4)),
+        (launched("--tp-size", "2", gpus=(4, 5, 6)), (4, 5)),
+        (launched(CUDA_VISIBLE_DEVICES="6,7"), (6,)),
+        (launched(CUDA_VISIBLE_DEVICES="GPU-8f2a"), None),
+        (launched("--tp-size", "16"), tuple(range(8))),
+    ],
+)
+def test_a_server_computes_on_the_first_cards_that_it_sees(
+    attempt: Attempt, expected: tuple[int, ...] | None
+) -> None:
+    assert cards_of(attempt, EIGHT) == expected
+
+
+def test_what_is_held_on_a_card_beside_the_servers_own_takes_nothing_from_it() -> None:
+    before = GpuBefore(used_mib=(4, 60_000, *[4] * 6))
+    assert used_before(before, launched(), EIGHT) == {0: 4}
+    assert used_before(before, launched("--tp-size", "2"), EIGHT) == {0: 4, 1: 60_000}
+
+
+def test_figures_of_watched_cards_have_those_cards_numbers() -> None:
+    before = GpuBefore(used_mib=(4, 60_000))
+    assert used_before(before, launched("--tp", "2", gpus=(4, 5)), EIGHT) == {4: 4, 5: 60_000}
+
+
+def test_where_nobody_knows_the_servers_cards_every_card_counts() -> None:
+    before = GpuBefore(used_mib=(4, 60_000))
+    assert used_before(before, launched(), {}) == {0: 4, 1: 60_000}
