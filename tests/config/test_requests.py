@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def read(tmp_path: Path, text: str) -> tuple[object, ...]:
+def read(tmp_path: Path, text: str) -> tuple[tuple[str, str, str, bool], ...]:
     path = tmp_path / "own.jsonl"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return tuple((r.id, r.method, r.path, r.stream) for r in read_requests(path, where="w"))
 
 
@@ -26,6 +26,15 @@ def test_a_body_alone_goes_to_generate(tmp_path: Path) -> None:
         ("1", "POST", "/generate", False),
         ("2 long", "POST", "/generate", True),
     )
+
+
+def test_a_line_ends_where_json_lines_end_and_not_within_a_prompt(tmp_path: Path) -> None:
+    text = '{"body": {"text": "a\u2028b\x85c"}}\r\n{"body": {}}'
+    assert [r[0] for r in read(tmp_path, text)] == ["1", "2"]
+
+
+def test_the_mark_that_some_editors_write_first_is_no_text(tmp_path: Path) -> None:
+    assert [r[0] for r in read(tmp_path, '\ufeff{"body": {}}\n')] == ["1"]
 
 
 def test_a_path_alone_is_asked_for(tmp_path: Path) -> None:
@@ -43,6 +52,7 @@ def test_a_path_alone_is_asked_for(tmp_path: Path) -> None:
         ('{"text": "Hi"}\n', "unknown key 'text'"),
         ('{"method": "post"}\n', "method 'post'"),
         ('{"path": 3}\n', "path 3 begins with no /"),
+        ('{"path": "/get it"}\n', "path '/get it' has letters that no URL has"),
     ],
 )
 def test_what_is_no_request_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:

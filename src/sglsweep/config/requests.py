@@ -32,7 +32,7 @@ def read_requests(path: Path, *, where: str) -> tuple[HttpRequest, ...]:
         ConfigError: the file cannot be read, is empty, or has lines that are no request.
     """
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise ConfigError(
@@ -41,7 +41,8 @@ def read_requests(path: Path, *, where: str) -> tuple[HttpRequest, ...]:
         ) from error
     lines = [
         (f"{path}:{number}", line)
-        for number, line in enumerate(text.splitlines(), start=1)
+        # Not splitlines(): prompts may hold what Unicode calls a line's end.
+        for number, line in enumerate(text.split("\n"), start=1)
         if line.strip() and not line.lstrip().startswith("#")
     ]
     if not 0 < len(lines) <= MOST:
@@ -84,6 +85,12 @@ def _wrong(entry: dict[str, object], where: str) -> Iterator[Mistake]:
     if not isinstance(path, str) or not path.startswith("/"):
         yield Mistake(
             where=where, what=f"path {path!r} begins with no /", instead='Write "/generate".'
+        )
+    elif not all("!" <= letter <= "~" for letter in path):
+        yield Mistake(
+            where=where,
+            what=f"path {path!r} has letters that no URL has",
+            instead="Write them as %XX, a blank as %20.",
         )
     if method not in _METHODS:
         yield Mistake(
