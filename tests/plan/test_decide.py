@@ -229,6 +229,22 @@ def test_a_measurement_that_was_cut_short_is_made_once_more() -> None:
     assert after.cell == Cell(A)
 
 
+def test_a_measurement_that_is_cut_short_each_time_is_not_repeated_for_ever() -> None:
+    served = [raced(number, B, 900.0) for number in (1, 2, 3)]
+    cut = [replace(o, ladder=replace(o.ladder, is_cut=True)) for o in served if o.ladder]
+    assert isinstance(race(*cut[:2]), Launch)
+    assert race(*cut) == Finish(
+        "attempt 1 serves, but no speed was measured to the end, so nothing is the fastest"
+    )
+
+
+def test_what_serves_and_was_never_measured_is_not_said_not_to_serve() -> None:
+    served = [outcome(1, dict(A), Verdict.SERVING), outcome(2, dict(B), Verdict.SERVING)]
+    assert race(*served) == Finish(
+        "attempts 1, 2 serve, but no speed was measured to the end, so nothing is the fastest"
+    )
+
+
 def test_a_cell_that_failed_when_repeated_does_not_win() -> None:
     step = race(raced(1, A, 400.0), raced(2, B, 500.0), outcome(3, dict(B), Verdict.CUDA_FAULT))
     assert isinstance(step, Launch)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sglsweep.plan.follow_up import numbers_of
 from sglsweep.plan.strategy import Finish, Launch
 from sglsweep.verdict import Verdict
 
@@ -22,6 +23,8 @@ NOISE = 0.05
 """Speeds this close are equal unless two launches of one cell differ by more."""
 _LAUNCHES = 2
 """Launches of a cell before its speed is believed."""
+_MOST_CUT = 3
+"""Measurements of a cell that may be cut short before it is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def next_heat(outcomes: Sequence[Outcome]) -> Launch | Finish:
         return Launch(cut.attempt.cell, why, relaunch_of=cut.attempt.number)
     runners = _runners(outcomes)
     if not runners:
-        return Finish("nothing serves, so nothing is the fastest")
+        return Finish(_none_measured(outcomes))
     ranked = sorted(runners, key=lambda r: (-r.speed, r.number))
     leader, second = ranked[0], ranked[1] if len(ranked) > 1 else None
     if leader.heat is None:
@@ -123,12 +126,25 @@ def _runners(outcomes: Sequence[Outcome]) -> list[_Runner]:
 
 
 def _cut_short(outcomes: Sequence[Outcome]) -> Outcome | None:
-    """Return the first launch whose every measurement was ended from outside (Ctrl-C)."""
+    """Return the first launch whose every measurement was ended from outside (Ctrl-C).
+
+    One that is cut short each time, by its deadline say, is not launched for ever.
+    """
     for same in _serving(outcomes):
         measured = [o for o in same if o.ladder is not None]
-        if measured and not any(_is_measured(o) for o in measured):
+        is_cut = bool(measured) and not any(_is_measured(o) for o in measured)
+        if is_cut and len(measured) < _MOST_CUT:
             return measured[0]
     return None
+
+
+def _none_measured(outcomes: Sequence[Outcome]) -> str:
+    """Say why there is no race: nothing serves, or nothing that does could be measured."""
+    serving = [same[0].attempt.number for same in _serving(outcomes)]
+    if not serving:
+        return "nothing serves, so nothing is the fastest"
+    who = f"{numbers_of(serving)} {'serves' if len(serving) == 1 else 'serve'}"
+    return f"{who}, but no speed was measured to the end, so nothing is the fastest"
 
 
 def _is_measured(outcome: Outcome) -> bool:
