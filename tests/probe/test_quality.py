@@ -69,6 +69,44 @@ def test_a_word_inside_another_or_inside_a_thought_is_not_right(text: str | None
     assert only(text).right is False
 
 
+@pytest.mark.parametrize(
+    ("text", "word", "is_held"),
+    [
+        ("\u9996\u90fd\u662f\u4e1c\u4eac\u3002", "\u4e1c\u4eac", True),
+        ("\u7b49\u4e8e43\u3002", "43", True),
+        ("\u7b49\u4e8e143\u3002", "43", False),
+        ("Stra\u00dfe", "stra\u00dfe", True),
+        (
+            "\u041f\u0430\u0440\u0438\u0436\u0430\u043d\u0435",
+            "\u041f\u0430\u0440\u0438\u0436",
+            False,
+        ),
+        ("snake_43", "43", False),
+        ("143, no: 43", "43", True),
+    ],
+)
+def test_a_word_ends_where_its_script_ends_words(text: str, word: str, is_held: bool) -> None:  # noqa: FBT001 - a case's answer
+    assert holds(text, (word,)) is is_held
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        '{"choices": []}',
+        '{"choices": [{"message": null}]}',
+        '{"choices": [{"message": {"content": ["4"]}}]}',
+        '{"choices": [{"message": {"tool_calls": ["4"]}}]}',
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_not_judged(body: str) -> None:
+    questioning = Questioning(TARGET, QualitySettings(questions=(TWO_PLUS_TWO,)))
+    ask_all(questioning, {"q1": body})
+    (answer,) = questioning.quality.answers
+    assert (answer.right, answer.detail) == (None, "the answer cannot be read")
+
+
 def test_an_answer_that_was_cut_off_is_not_called_wrong() -> None:
     answer = only("<think>Let me see", finish="length")
     assert (answer.right, answer.detail) == (None, "unfinished after 5 tokens")

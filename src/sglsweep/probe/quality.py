@@ -11,6 +11,7 @@ import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 from sglsweep.attempt import ProofStep, Quality, QualityAnswer, StepState
 from sglsweep.probe.reading import generation
@@ -228,6 +229,8 @@ class Questioning:
         if error_status(response) != OK:
             return _replace(made, None, "", f"refused: {words(response)}")
         said = _Said.of(response.body)
+        if said is None:
+            return _replace(made, None, "", "the answer cannot be read")
         right = _is_right(ask, said)
         if not right and said.is_cut:
             return _replace(made, None, said.text, f"unfinished after {said.tokens:,} tokens")
@@ -257,22 +260,22 @@ class _Said:
     prompt_tokens: int = 0
 
     @classmethod
-    def of(cls, body: str) -> _Said:
+    def of(cls, body: str) -> _Said | None:
+        """Read an answer; None where it cannot be read."""
         try:
             said = json.loads(body)
             choice = said["choices"][0]
             message, usage = choice["message"], said.get("usage") or {}
-            content = message.get("content") or ""
-        except (ValueError, KeyError, IndexError, TypeError):
-            return cls()
-        return cls(
-            # Thoughts are no answer; without a reasoning parser they stand in the content.
-            text=content.rpartition("</think>")[2].strip(),
-            calls=tuple(_call(c) for c in message.get("tool_calls") or ()),
-            is_cut=choice.get("finish_reason") == "length",
-            tokens=usage.get("completion_tokens") or 0,
-            prompt_tokens=usage.get("prompt_tokens") or 0,
-        )
+            return cls(
+                # Thoughts are no answer; without a reasoning parser they stand in the content.
+                text=(message.get("content") or "").rpartition("</think>")[2].strip(),
+                calls=tuple(_call(c) for c in message.get("tool_calls") or ()),
+                is_cut=choice.get("finish_reason") == "length",
+                tokens=usage.get("completion_tokens") or 0,
+                prompt_tokens=usage.get("prompt_tokens") or 0,
+            )
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+            return None
 
 
 def _call(raw: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -296,7 +299,18 @@ def _is_right(ask: _Ask, said: _Said) -> bool:
 def holds(text: str, contains: Sequence[str]) -> bool:
     """Tell whether a text has one of some words, whole and without regard to case."""
     return any(
-        re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in contains
+        not _joined(text[: found.start()][-1:], found[0][:1])
+        and not _joined(found[0][-1:], text[found.end() :][:1])
+        for word in contains
+        for found in re.finditer(re.escape(word), text, re.IGNORECASE)
+    )
+
+
+def _joined(one: str, other: str) -> bool:
+    """Tell whether two neighbours are of one word; scripts without capitals set no blanks."""
+    return all(
+        letter and (letter == "_" or (letter.isalnum() and category(letter) != "Lo"))
+        for letter in (one, other)
     )
 
 
