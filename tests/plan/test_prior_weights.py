@@ -152,3 +152,10 @@ def test_architectures_are_read_from_the_facts() -> None:
     assert (arch_of({"gpus": []}), arch_of({"gpus": None}), arch_of({})) == (NO_GPU, "", "")
     facts = {"models": {"glm": {"architectures": ["GlmMoeDsa"]}, "none": None}}
     assert (architecture_of(facts, "glm"), architecture_of(facts, "none")) == ("GlmMoeDsa", "")
+
+
+def test_what_another_process_on_the_host_ended_is_not_taken() -> None:
+    held = replace(FAILED, cause="oom-gpu-held")
+    (taken,) = take([run(SERVED, held)], AXES, HERE)
+    assert [entry.source for entry in taken.evidence] == ["run k2, attempt 3"]
+    assert "not taken: 1 ended by another process on the host" in taken.why

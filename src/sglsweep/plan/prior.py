@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from sglsweep.attempt import FROM_OUTSIDE
 from sglsweep.flags import canonical
 from sglsweep.flags.renames import same_values
 from sglsweep.flags.script import typed
@@ -185,6 +186,8 @@ def _not_taken(entry: EarlierAttempt, axes: set[str], unlike: Sequence[str]) -> 
     """
     if not entry.verdict.is_evidence:
         return "ended by a lost host or an interruption"
+    if entry.cause in FROM_OUTSIDE:
+        return "ended by another process on the host"
     blamed = {canonical(flag) for flag in entry.blames}
     if blamed and not blamed & axes and blamed & set(unlike):
         return f"failed by {joined(sorted(blamed & set(unlike)))}, which is not so here"
