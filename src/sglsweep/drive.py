@@ -40,6 +40,7 @@ _LOOK_EVERY_S = 0.2
 _CHUNK = 1 << 20
 # Without any other word an attempt ends on the host after this long, whoever else is gone.
 _DEADLINE_S, _PROOF_S, _LADDER_S = 4 * 3600.0, 3600.0, 3600.0
+_QUALITY_S, _OWN_REQUEST_S = 3600.0, 30.0
 
 
 def run_attempt(site: Site, attempt: Attempt, facts: Mapping[str, object]) -> Outcome:
@@ -145,7 +146,7 @@ def _spec(site: Site, attempt: Attempt) -> launch.LaunchSpec:
         env=attempt.env,
         marker=f"{site.journal.run_id}-{attempt.number:04d}",
         port=attempt.port,
-        deadline_s=_deadline_s(site.limits) + _measuring_s(site.probe),
+        deadline_s=_deadline_s(site.limits) + more_s(site.probe),
         cwd=site.cwd,
         secrets=site.secrets,
         gpus=attempt.gpus,
@@ -157,9 +158,12 @@ def _deadline_s(limits: Limits) -> float:
     return _DEADLINE_S if limits.ready_s is None else limits.ready_s + _PROOF_S
 
 
-def _measuring_s(probe: ProbeSettings) -> float:
-    """Return how long the ladder and the soak may take after the proof."""
-    return (_LADDER_S if probe.traffic is not None else 0.0) + (probe.soak_s or 0.0)
+def more_s(probe: ProbeSettings) -> float:
+    """Return how long what a sweep asks for beside the usual proof may take."""
+    own = _OWN_REQUEST_S * len(probe.requests)
+    quality = _QUALITY_S if probe.quality is not None else 0.0
+    ladder = _LADDER_S if probe.traffic is not None else 0.0
+    return own + quality + ladder + (probe.soak_s or 0.0)
 
 
 def _stopped(why: str = "") -> End:
