@@ -110,6 +110,13 @@ def test_a_value_that_is_an_option_is_hidden_from_later_looks() -> None:
     )
 
 
+def test_the_key_that_a_load_tool_takes_within_json_is_hidden_too() -> None:
+    words = 'guidellm run --backend {"target": "t", "api_key": "s3\\"cret", "model": "m"} --seed 1'
+    assert mask_options(words) == (
+        'guidellm run --backend {"target": "t", "api_key": "***", "model": "m"} --seed 1'
+    )
+
+
 def joined(secrets: Secrets, pieces: list[bytes]) -> bytes:
     written, held = b"", b""
     for piece in pieces:

@@ -226,7 +226,9 @@ def describe(proc: Proc, redact: Callable[[str], str] = str) -> Json:
 
 def mask_options(title: str) -> str:
     """Hide what follows options that take a secret; a later look does not know its value."""
-    return re.sub(r"(--[\w-]*(?:key|token|password|secret)[= ])(?!\$\{)\S+", r"\1***", title)
+    shown = re.sub(r"(--[\w-]*(?:key|token|password|secret)[= ])(?!\$\{)\S+", r"\1***", title)
+    # guidellm takes its key within JSON.
+    return re.sub(r"(\"api_key\": *\")(?!\$\{)(?:[^\"\\]|\\.)+", r"\1***", shown)
 
 
 # --- who listens on the port ----------------------------------------------------------------
