@@ -47,6 +47,13 @@ def test_what_is_kept_goes_into_telling_what_fails_where_nothing_serves() -> Non
     )
 
 
+@pytest.mark.parametrize(("keep", "attempts", "most"), [(0.8, 20, 4), (0.9, 10, 1), (0.3, 10, 7)])
+def test_a_share_of_whole_attempts_is_not_one_less(keep: float, attempts: int, most: int) -> None:
+    budget = Budget(attempts=attempts, keep=keep)
+    assert share_spent(STAGES, budget, Spent(most - 1, 0.0)) == ""
+    assert f"its {most} of {attempts} attempts" in share_spent(STAGES, budget, Spent(most, 0.0))
+
+
 def test_hours_are_kept_like_attempts() -> None:
     budget = Budget(hours=4.0, keep=0.25)
     assert isinstance(goals(*STAGES, budget=budget, fails=2, hours=2.9), Launch)

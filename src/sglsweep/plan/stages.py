@@ -51,7 +51,9 @@ def share_spent(goals: Sequence[str], budget: Budget, spent: Spent) -> str:
         keep = KEPT if without_a_serving_cell(goals) else 0.0
     kept = f"{percent(keep)} is kept for {joined(list(later))}"
     # At least one attempt: a search that may not begin is none.
-    most = None if budget.attempts is None else max(1, math.floor((1 - keep) * budget.attempts))
+    # Rounded first: a share of 80 % leaves 4 of 20, not 3.9999999999999996.
+    left = None if budget.attempts is None else round((1 - keep) * budget.attempts, 6)
+    most = None if left is None else max(1, math.floor(left))
     if keep and most is not None and spent.attempts >= most:
         return f"first-serving has spent its {most} of {budget.attempts} attempts ({kept})"
     hours = None if budget.hours is None else (1 - keep) * budget.hours
