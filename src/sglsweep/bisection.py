@@ -252,9 +252,7 @@ def _next(case: bisect.Case, sweeping: Sweeping) -> Launch | Culprit:
     """Return the next step; a launch that was made in another spelling is not made again."""
     ground = sweeping.ground
     by_key = {
-        o.attempt.launch_key: o.attempt.number
-        for o in sweeping.journal.history()
-        if o.verdict.is_evidence
+        o.attempt.launch_key: o.attempt.number for o in sweeping.journal.history() if o.is_evidence
     }
     history = list(case.history)
     while True:

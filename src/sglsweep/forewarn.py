@@ -65,7 +65,7 @@ def foresee_launch(
     done = [
         o
         for o in history
-        if o.attempt.build == build and o.verdict.is_evidence and o.end.kind is not EndKind.EQUAL
+        if o.attempt.build == build and o.is_evidence and o.end.kind is not EndKind.EQUAL
     ]
     cells = {c.key: c for c in (cell, *(o.attempt.cell for o in done))}
     asked, why = answers_about(ground, asking, build, list(cells.values()))

@@ -514,13 +514,14 @@ def test_of_pairs_that_show_the_same_the_plainest_is_told() -> None:
     assert pair.better.attempt.number == 3
 
 
-def test_no_flag_is_blamed_where_somebody_else_held_the_card() -> None:
+@pytest.mark.parametrize("cause", ["oom-gpu-held", "port-in-use", "dist-port-in-use"])
+def test_no_flag_is_blamed_where_somebody_else_held_the_card_or_the_port(cause: str) -> None:
     held = launched(1, "--frac 0.9", OOM)
-    held = replace(held, diagnosis=replace(held.diagnosis, cause="oom-gpu-held"))
+    held = replace(held, diagnosis=replace(held.diagnosis, cause=cause))
     assert found(held, launched(2, "--frac 0.5", OK)) == ()
     text = render(run_of(held, launched(2, "--frac 0.5", OK)))
     assert "## What fails" not in text
-    assert "- 1 oom in decode (oom-gpu-held)" in text
+    assert f"- 1 oom in decode ({cause})" in text
 
 
 def test_a_flag_left_out_is_not_cleared_by_launches_in_which_it_became_another_value() -> None:

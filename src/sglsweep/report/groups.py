@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sglsweep.report.document import Link
-from sglsweep.report.view import CARD_WAS_HELD
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -46,14 +45,10 @@ def groups(run: RunView) -> tuple[Group, ...]:
 def killed(run: RunView) -> tuple[Group, ...]:
     """Return attempts that something outside ended, by cause; they say nothing about flags.
 
-    A server that found the card's memory in somebody else's hands is one of them.
+    A server that found its port or its card's memory in somebody else's hands is one of them.
     """
     return _grouped(
-        tuple(
-            o
-            for o in run.outcomes
-            if o.verdict is Verdict.KILLED or o.diagnosis.cause == CARD_WAS_HELD
-        )
+        tuple(o for o in run.outcomes if o.verdict is Verdict.KILLED or o.is_from_outside)
     )
 
 

@@ -50,8 +50,6 @@ NO_EVIDENCE = frozenset(
     }
 )
 """Verdicts that say nothing for or against the flags that were launched."""
-CARD_WAS_HELD = "oom-gpu-held"
-"""The cause that says as little: somebody else had the memory."""
 
 
 class StoredRun(Protocol):
@@ -229,13 +227,13 @@ def is_doubtful(outcome: Outcome) -> bool:
 
 def cells_left(run: RunView) -> int:
     """Return how many cells of the matrix no attempt has tried; 0 where that is not known."""
-    tried = {o.attempt.cell.key for o in run.outcomes if o.verdict.is_evidence}
+    tried = {o.attempt.cell.key for o in run.outcomes if o.is_evidence}
     return 0 if run.cells is None else max(0, run.cells - len(tried))
 
 
 def is_evidence(outcome: Outcome) -> bool:
     """True where an attempt speaks about its own flags."""
-    is_other = outcome.end.kind is EndKind.EQUAL or outcome.diagnosis.cause == CARD_WAS_HELD
+    is_other = outcome.end.kind is EndKind.EQUAL or outcome.is_from_outside
     return outcome.verdict not in NO_EVIDENCE and not is_other
 
 
