@@ -17,8 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sglsweep import report
+from sglsweep.config.hosts import HIGHEST_PORT
 from sglsweep.drive import finish_stopping, run_attempt, take_over
-from sglsweep.errors import HostError
+from sglsweep.errors import ConfigError, HostError
 from sglsweep.events import Note
 from sglsweep.launch import PortTaken
 from sglsweep.plan.strategy import Finish
@@ -58,11 +59,21 @@ def sweep_side_by_side(sweeping: Sweeping) -> str:
     """Sweep with as many attempts at once as there are slots; return why it ended."""
     ground = sweeping.ground
     slots = slots_of(ground.config, ground.facts, sweeping.settings.slots)
+    _refuse_ports(port_of(ground), slots.count)
     journal = sweeping.journal
     left = len(journal.stopping_outcomes()) + len(journal.open_attempts())
     if slots.count == 1 and left < 2:  # noqa: PLR2004 - attempts side by side are at least two
         return run_sweep(sweeping)
     return _Crew(sweeping, slots).run()
+
+
+def _refuse_ports(first: int, count: int) -> None:
+    """Refuse slots whose ports do not exist: their servers would fail by that and by no flag."""
+    if first + count - 1 > HIGHEST_PORT:
+        raise ConfigError(
+            f"{count} slots from port {first} on end above {HIGHEST_PORT}",
+            next_step="Lower `port`, or `--slots`: each slot has the port after the one before.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 from scenes import outcome
 from sglsweep import catalogue, side_by_side, sweep
 from sglsweep.clock import SystemClock
-from sglsweep.errors import HostError, HostUnreachable
+from sglsweep.errors import ConfigError, HostError, HostUnreachable
 from sglsweep.events import Note
 from sglsweep.journal import Journal, RunIdentity
 from sglsweep.launch import PortTaken
@@ -184,3 +184,14 @@ def test_what_is_not_needed_any_more_is_told_so(
     assert sweep_side_by_side(sweeping) == "attempt 2 serves"
     cut = "not needed any more: attempt 2 serves"
     assert said == {1: cut, 2: "", 3: cut}
+
+
+def test_slots_whose_ports_do_not_exist_are_refused_before_anything_runs(
+    sweeping: Sweeping,
+) -> None:
+    ground = sweeping.ground
+    high = replace(ground, sweep=replace(ground.sweep, port=65_534))
+    many = replace(sweeping, ground=high, settings=Settings(slots=3))
+    with pytest.raises(ConfigError, match="3 slots from port 65534 on end above 65535"):
+        sweep_side_by_side(many)
+    assert not sweeping.journal.history()

@@ -27,8 +27,8 @@ DEFAULT_PORT = 30000
 DEFAULT_WORKDIR = "~/.sglsweep"
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_HIGHEST_PORT = 65535
-_Port = Annotated[int, Strict(), Field(ge=1, le=_HIGHEST_PORT)]
+HIGHEST_PORT = 65535
+_Port = Annotated[int, Strict(), Field(ge=1, le=HIGHEST_PORT)]
 
 
 def _gpus(value: object) -> tuple[int, ...] | None:
@@ -193,10 +193,10 @@ def _mistakes(document: Document, entry: HostEntry, name: str) -> Iterator[Mista
             what="both password and password_env are given",
             instead="Keep one.",
         )
-    if entry.port + entry.slots - 1 > _HIGHEST_PORT:
+    if entry.port + entry.slots - 1 > HIGHEST_PORT:
         yield Mistake(
             where=document.where((name, "slots")),
-            what=f"{entry.slots} slots from port {entry.port} on end above {_HIGHEST_PORT}",
+            what=f"{entry.slots} slots from port {entry.port} on end above {HIGHEST_PORT}",
             instead="Lower `port`: each slot has the port after the one before it.",
         )
 
