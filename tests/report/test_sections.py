@@ -16,11 +16,11 @@ from sglsweep.report.compare import compare_outcomes, compare_runs
 from sglsweep.report.document import plain
 from sglsweep.report.findings import render
 from sglsweep.report.grid import fold
-from sglsweep.report.launches import Change, flags_of, setting_text
+from sglsweep.report.launches import flags_of, setting_text
 from sglsweep.report.machine import gpu_words
 from sglsweep.report.numbers import duration
 from sglsweep.report.view import view_of
-from sglsweep.report.words import back_options, remedy_options
+from sglsweep.report.words import remedy_options
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -238,11 +238,6 @@ def test_negative_values_repeated_and_listed_flags_are_read_as_written() -> None
 )
 def test_a_remedy_is_written_as_options_to_paste(remedy: dict[str, Value], options: str) -> None:
     assert remedy_options(remedy) == options
-
-
-def test_there_is_no_way_back_from_a_changed_host() -> None:
-    assert back_options([Change("host's kernel", "6.1", "6.2")]) == ""
-    assert back_options([Change("fast", "", None)]) == "--set fast"
 
 
 @pytest.mark.parametrize(

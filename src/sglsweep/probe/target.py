@@ -222,9 +222,6 @@ def with_server_args(target: Target, raw: Mapping[str, object]) -> Target:
     )
 
 
-_SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
-
-
 def with_model_config(target: Target, raw: Mapping[str, object]) -> Target:
     """Return the target with the vocabulary and special ids of a model's config.json."""
     nested = next(

@@ -74,20 +74,6 @@ def warnings(outcome: Outcome) -> tuple[Suspect, ...]:
     return tuple(found.values())
 
 
-def back_options(made: Sequence[Change]) -> str:
-    """Write the way back from changes as options of `sglsweep relaunch`; "" for none."""
-    words: list[str] = []
-    for change in made:
-        if change.is_of_host or change.name == "build":
-            return ""
-        if change.before is None:
-            words.append(f"--unset {change.name}")
-        else:
-            value = f"={change.before}" if change.before else ""
-            words.append(f"--set {shlex.quote(f'{change.name}{value}')}")
-    return " ".join(words)
-
-
 def remedy_options(remedy: Mapping[str, Value]) -> str:
     """Write a remedy as options of `sglsweep relaunch`."""
     return " ".join(
