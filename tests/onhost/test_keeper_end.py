@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 import uuid
 from typing import TYPE_CHECKING
 
@@ -315,6 +317,26 @@ def test_who_had_the_gpus_memory_before_the_start_is_written_down(
         (4194305, None),
     ]
     assert "pytest" in (before.holders[0].title or "")
+
+
+def test_a_holder_that_has_our_secrets_is_written_down_without_them(
+    attempts: Attempts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_nvidia_smi(tmp_path, monkeypatch, "")
+    sleeps = [sys.executable, "-c", "import time; time.sleep(600)", "hf_q7Zz!x"]
+    with subprocess.Popen(sleeps) as holder:
+        smi = tmp_path / "bin" / "nvidia-smi"
+        smi.write_text(
+            f'#!/bin/sh\ncase "$*" in\n*compute-apps*) echo "{holder.pid}, 65000";;\n'
+            '*) echo "66000, 0, 90.51";;\nesac\n'
+        )
+        attempt = attempts.start("calm", secrets={"TOKEN": "hf_q7Zz!x"})
+        wait_until(lambda: attempt.state.gpu_before is not None)
+        before = attempt.state.gpu_before
+        holder.kill()
+    assert before is not None
+    (held,) = before.holders
+    assert (held.title or "").endswith("time.sleep(600) ${TOKEN}")
 
 
 def test_an_nvidia_smi_that_hangs_holds_nothing_up(

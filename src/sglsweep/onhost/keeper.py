@@ -558,7 +558,9 @@ def become_reaper() -> bool:
 class Gpus:
     """What nvidia-smi says, asked in a thread of its own: a broken driver lets it hang."""
 
-    def __init__(self, tree: Tree, which: Optional[List[int]]) -> None:
+    def __init__(
+        self, tree: Tree, which: Optional[List[int]], redact: Callable[[str], str]
+    ) -> None:
         self.program = shutil.which("nvidia-smi")
         self.period_s = GPU_PERIOD_S
         self.before: Optional[List[int]] = None
@@ -568,6 +570,7 @@ class Gpus:
         self.taken_at = 0.0
         self._tree = tree
         self._which = which
+        self._redact = redact
         self._started = time.monotonic()
         self._wake = threading.Event()
         if self.program:
@@ -614,7 +617,8 @@ class Gpus:
         for line in self._query("--query-compute-apps=pid,used_memory"):
             pid, _, used = (part.strip() for part in line.partition(","))
             if pid.isdigit() and read_marker(int(pid)) != self._tree.marker:
-                title = mask_options(read_title(int(pid)))[:MAX_TITLE] or None
+                # It may be an earlier server of the same sweep, with the same secrets.
+                title = mask_options(self._redact(read_title(int(pid))))[:MAX_TITLE] or None
                 mib = int(used) if used.isdigit() else None
                 found.append({"pid": int(pid), "title": title, "used_mib": mib})
         return found[:MAX_LISTED]
@@ -1288,7 +1292,7 @@ class Keeper:
         self.tree.reaper = os.getpid() if become_reaper() else None
         if self._pump:
             self.tree.helpers.add(self._pump)
-        self.gpus = Gpus(self.tree, self.spec.get("gpus"))
+        self.gpus = Gpus(self.tree, self.spec.get("gpus"), self.secrets.redact)
         self.beat()
 
     def _popen(self, output: int) -> "subprocess.Popen[bytes]":
