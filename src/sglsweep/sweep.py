@@ -125,6 +125,8 @@ def sweep_in_portions(sweeping: Sweeping, sweep: Callable[[Sweeping], str]) -> s
         sweeping.listener.tell(Note(text=text))
         cache = sweeping.journal.folder / "resolved"
         ground = ask_first(sweeping.ground, cache=cache, portions=portions)
+        if unasked(ground) >= left:
+            return f"{why}; SGLang could not be asked about the {left:,} cells that are left"
         sweeping = replace(sweeping, ground=ground)
         why = sweep(sweeping)
     return why

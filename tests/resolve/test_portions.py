@@ -8,6 +8,7 @@ import pytest
 
 from sglsweep import catalogue, resolve
 from sglsweep.clock import SystemClock
+from sglsweep.errors import HostError
 from sglsweep.events import Note
 from sglsweep.journal import Journal, RunIdentity
 from sglsweep.plan.ordered import ALL_TRIED
@@ -133,3 +134,22 @@ def test_a_sweep_goes_on_with_the_next_portion_when_nothing_is_left(
 def test_a_sweep_that_has_what_it_wants_asks_no_further(sweeping: Sweeping, heard: Heard) -> None:
     assert sweep_in_portions(sweeping, lambda _: "attempt 3 serves") == "attempt 3 serves"
     assert heard == []
+
+
+def test_a_host_that_answers_no_more_is_not_asked_for_ever(
+    sweeping: Sweeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise HostError("local: no answer", next_step="Look after it.")
+
+    monkeypatch.setattr(resolve, "_answered", refuse)
+    swept: list[str] = []
+
+    def sweep(_: Sweeping) -> str:
+        assert not swept, "swept again though nothing new is known"
+        swept.append(ALL_TRIED)
+        return ALL_TRIED
+
+    assert sweep_in_portions(sweeping, sweep) == (
+        f"{ALL_TRIED}; SGLang could not be asked about the 14 cells that are left"
+    )
