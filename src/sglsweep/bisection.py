@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sglsweep import report
-from sglsweep.errors import ConfigError, HostError
+from sglsweep.errors import ConfigError
 from sglsweep.events import Note
 from sglsweep.expand.scope import Scope
 from sglsweep.matrix import Cell
@@ -14,7 +14,14 @@ from sglsweep.plan import bisect
 from sglsweep.plan.bisect import Culprit
 from sglsweep.plan.decide import evidence_of
 from sglsweep.retriage import retriage_run
-from sglsweep.sweep import command_for, foresee, launch_cell, only_proven
+from sglsweep.sweep import (
+    LOST_IN_A_ROW,
+    command_for,
+    foresee,
+    launch_cell,
+    lost_too_often,
+    only_proven,
+)
 from sglsweep.verdict import Phase, Verdict
 
 if TYPE_CHECKING:
@@ -27,8 +34,6 @@ if TYPE_CHECKING:
     from sglsweep.matrix import Axis, Value
     from sglsweep.plan.strategy import Evidence, Launch
     from sglsweep.sweep import Sweeping
-
-_LOST_IN_A_ROW = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +73,7 @@ def run_bisection(sweeping: Sweeping, search: Search) -> Bisection | None:
 
     Raises:
         ConfigError: the attempts cannot be compared.
-        HostError: the host was lost several times in a row.
+        HostError: several attempts in a row said nothing of their flags.
     """
     _renew(sweeping)
     launched: list[int] = []
@@ -96,12 +101,10 @@ def run_bisection(sweeping: Sweeping, search: Search) -> Bisection | None:
         )
         report.write(sweeping.journal)
         launched.append(outcome.attempt.number)
-        lost = lost + 1 if outcome.verdict is Verdict.HOST_LOST else 0
-        if lost >= _LOST_IN_A_ROW:
-            raise HostError(
-                f"{sweeping.ground.host.name}: lost {lost} attempts in a row",
-                next_step="Look after the machine, then run the same command again.",
-            )
+        # What says nothing of its flags is launched again: not for ever.
+        lost = 0 if outcome.is_evidence else lost + 1
+        if lost >= LOST_IN_A_ROW:
+            raise lost_too_often(sweeping, lost, outcome)
 
 
 def _with_refused(case: bisect.Case, refused: Mapping[str, Evidence]) -> bisect.Case:

@@ -6,13 +6,21 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from cli_more.made import make_run, outcome
-from sglsweep.bisection import Search, case_of
+from sglsweep import bisection, catalogue
+from sglsweep.bisection import Search, case_of, run_bisection
+from sglsweep.cli.wiring import identity_of
+from sglsweep.clock import SystemClock
 from sglsweep.config.sweep import load_sweep
+from sglsweep.errors import HostError
 from sglsweep.expand import expand
 from sglsweep.journal import Journal
 from sglsweep.matrix import Cell, Value
 from sglsweep.plan.bisect import Culprit, next_step
+from sglsweep.prepare import prepare
+from sglsweep.sweep import Settings, Sweeping
 from sglsweep.verdict import Phase, Verdict
 from small_sweeps import Folder, small_sweep
 
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sglsweep.attempt import Outcome
+    from sglsweep.events import Event
 
 Values = Mapping[str, Value]
 
@@ -105,3 +114,43 @@ def test_a_third_value_that_fails_alike_clears_no_flag(tmp_path: Path) -> None:
     step = next_step(case)
     assert isinstance(step, Culprit)
     assert step.values == {"disable-cuda-graph": False}
+
+
+def test_launches_that_others_on_the_host_end_are_not_repeated_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = begin(tmp_path, oom(1, {"max-running-requests": 8}), serves(2))
+    monkeypatch.setenv("HOME", folder.env["HOME"])
+    ground = prepare(tmp_path / "sweep.yaml")
+    begun: list[int] = []
+
+    def launch(sweeping: Sweeping, cell: Cell, **_: object) -> Outcome:
+        number = sweeping.journal.take_number()
+        begun.append(number)
+        assert len(begun) < 10
+        held = outcome(number, Verdict.OOM, cause="oom-gpu-held", cell=cell)
+        sweeping.journal.open(held.attempt, {})
+        sweeping.journal.close(held)
+        return held
+
+    monkeypatch.setattr(bisection, "launch_cell", launch)
+    with Journal.create_or_resume(folder.run, identity_of(ground.sweep)) as journal:
+        sweeping = Sweeping(
+            ground=ground,
+            journal=journal,
+            catalogue=catalogue.load(),
+            clock=SystemClock(),
+            listener=Unheard(),
+            settings=Settings(),
+        )
+        search = Search(sweep=ground.sweep, expanded=ground.expanded, bad=1, tables={})
+        with pytest.raises(HostError, match=r"3 attempts in a row.*oom-gpu-held"):
+            run_bisection(sweeping, search)
+    assert begun == [3, 4, 5]
+
+
+class Unheard:
+    """Listens to nothing."""
+
+    def tell(self, event: Event) -> None:
+        del event
