@@ -66,6 +66,8 @@ def conclude(
 
 
 RANK_GONE = "rank-gone"
+LATE = "deadline"
+"""Cause of an attempt whose deadline on the host passed: no answer about its cell."""
 _ONLY_A_CASCADE = frozenset(
     {"gloo-peer-closed", "nccl-peer-closed", "child-failed", "scheduler-is-dead"}
     | {"child-exit-code", "child-unexpected-exit", "parent-lost-child", "crash-dump"}
@@ -276,7 +278,7 @@ def _by_end(  # noqa: C901, PLR0911 - one line for each kind
         case EndKind.PROVEN | EndKind.PROOF_FAILED:
             return _not_proven(diagnosis, end, proof)
         case EndKind.DEADLINE:
-            return _stopped(diagnosis, "deadline", "The attempt's time was over", end)
+            return _stopped(diagnosis, LATE, "The attempt's time was over", end)
         case EndKind.INTERRUPTED | EndKind.EQUAL:
             return _stopped(diagnosis, "interrupted", "It was interrupted", end)
         case EndKind.HOST_LOST:

@@ -12,7 +12,7 @@ from sglsweep.attempt import Attempt
 from sglsweep.catalogue import limits as phase_limits
 from sglsweep.catalogue import startup
 from sglsweep.clock import stamp
-from sglsweep.conclude import nan_check
+from sglsweep.conclude import LATE, nan_check
 from sglsweep.drive import finish_stopping, run_attempt, take_over
 from sglsweep.errors import HostError
 from sglsweep.events import Note
@@ -133,8 +133,12 @@ def sweep_in_portions(sweeping: Sweeping, sweep: Callable[[Sweeping], str]) -> s
 
 
 def is_lost(outcome: Outcome) -> bool:
-    """Tell whether an attempt ended by the host or by another process there, by no flag."""
-    return outcome.verdict is Verdict.HOST_LOST or outcome.is_from_outside
+    """Tell whether an attempt ended by the host or by another process there, by no flag.
+
+    Or by its deadline on the host: that says nothing of the cell, which would go again for ever.
+    """
+    is_late = outcome.diagnosis.cause == LATE
+    return outcome.verdict is Verdict.HOST_LOST or outcome.is_from_outside or is_late
 
 
 def lost_too_often(sweeping: Sweeping, lost: int, last: Outcome) -> HostError:
@@ -145,6 +149,12 @@ def lost_too_often(sweeping: Sweeping, lost: int, last: Outcome) -> HostError:
             f"{sweeping.ground.host.name}: {lost} attempts in a row came to nothing by what else "
             f"runs there, the last by {cause}",
             next_step=f"{last.diagnosis.next_step} Then run the same command again.",
+        )
+    if last.diagnosis.cause == LATE:
+        return HostError(
+            f"{sweeping.ground.host.name}: {lost} attempts in a row came to no answer before "
+            "their deadline there",
+            next_step="See in their logs what took so long; `limits: {ready: ...}` moves it.",
         )
     return HostError(
         f"{sweeping.ground.host.name}: lost {lost} attempts in a row",

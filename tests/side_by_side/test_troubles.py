@@ -134,6 +134,17 @@ def test_three_losses_in_a_row_end_it(sweeping: Sweeping, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("slots", [1, 3])
+def test_cells_that_come_to_no_end_are_not_launched_for_ever(
+    sweeping: Sweeping, monkeypatch: pytest.MonkeyPatch, slots: int
+) -> None:
+    late = dict.fromkeys(range(1, 40), (Verdict.INTERRUPTED, "deadline"))
+    ends(monkeypatch, late, wait_for=1)
+    sweeping = replace(sweeping, settings=replace(sweeping.settings, slots=slots))
+    with pytest.raises(HostError, match=r"3 attempts in a row came to no answer before"):
+        sweep_side_by_side(sweeping)
+
+
+@pytest.mark.parametrize("slots", [1, 3])
 def test_a_card_that_somebody_else_holds_ends_it_before_the_budget_is_spent(
     sweeping: Sweeping, monkeypatch: pytest.MonkeyPatch, slots: int
 ) -> None:
