@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,17 +15,15 @@ from sglsweep.conclude import LATE, nan_check
 from sglsweep.drive import finish_stopping, run_attempt, take_over
 from sglsweep.errors import HostError
 from sglsweep.events import Note
-from sglsweep.expand.resolved import launched_otherwise
 from sglsweep.flags import Command, Target, launch_argv
 from sglsweep.forewarn import Foreseen, foresee_launch
 from sglsweep.plan import memory, strategies
 from sglsweep.plan.decide import ALL_EQUAL, NONE_LEFT, Decision, decide
-from sglsweep.plan.effective import as_requested, become, to_record
+from sglsweep.plan.effective import as_requested
 from sglsweep.plan.goal import Goal
 from sglsweep.plan.hypotheses import Claim, on_effective
 from sglsweep.plan.ordered import ALL_TRIED
-from sglsweep.plan.outside import to_json
-from sglsweep.plan.question import Auto, Beforehand, Question, at_start, base_of
+from sglsweep.plan.question import Auto, Beforehand, Question, at_start
 from sglsweep.plan.spent import spent_s
 from sglsweep.plan.stages import Budget
 from sglsweep.plan.strategy import Finish
@@ -40,12 +37,13 @@ from sglsweep.probe.target import (
     Traffic,
 )
 from sglsweep.resolve import Asking, resolve_cells, unasked
+from sglsweep.run_facts import acting_in, run_facts, told_before
 from sglsweep.site import Site
 from sglsweep.slots import slots_of
-from sglsweep.verdict import Phase, Verdict
+from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sglsweep.attempt import Outcome
     from sglsweep.catalogue import Catalogue
@@ -53,8 +51,6 @@ if TYPE_CHECKING:
     from sglsweep.clock import Clock
     from sglsweep.config.sweep import Sweep
     from sglsweep.events import Listener
-    from sglsweep.expand.asked import Refused
-    from sglsweep.expand.resolved import Settled
     from sglsweep.flags import FlagTable
     from sglsweep.journal import Journal
     from sglsweep.matrix import Cell, Value
@@ -536,171 +532,14 @@ def _auto(ground: Ground) -> Auto | None:
 
 def record_decision(sweeping: Sweeping, decision: Decision) -> None:
     """Write what the run is about, for the report and for whoever resumes."""
-    ground, sweep = sweeping.ground, sweeping.ground.sweep
-    finish = decision.step.why if isinstance(decision.step, Finish) else None
-    settled = ground.settled
+    ground, history = sweeping.ground, sweeping.journal.history()
+    acting = acting_in(ground, history, _auto(ground))
     sweeping.journal.record(
-        axes=[{"name": a.name, "values": list(a.values)} for a in ground.expanded.cells.axes],
-        cells=len(ground.expanded.cells) + len(ground.expanded.includes),
-        excluded=[
-            {"because": because, "count": count}
-            for because, count in ground.expanded.excluded_counts.items()
-        ],
-        refused=_refused(settled.refused) if settled else [],
-        effective=to_record(_acting(sweeping)),
-        becomes=become(settled.effective) if settled else {},
-        equal=[
-            *(
-                {"because": f"the same launch as attempt {number}", "count": 1, "cell": key}
-                for key, number in decision.equal.items()
-            ),
-            *(_by_reason((m.because, m.cell) for m in settled.merged) if settled else ()),
-        ],
-        goal=[str(goal) for goal in sweep.goal],
-        budget={
-            "hours": sweep.budget.hours,
-            "attempts": sweep.budget.attempts,
-            "keep": sweep.budget.keep,
-        },
-        need={"context": sweep.need.context, "concurrent": sweep.need.concurrent},
-        quality_reference=sweep.quality_reference,
-        priors=[_prior(taken) for taken in earlier_runs(sweeping.ground)],
-        hypotheses=[
-            {"id": h.id, "says": h.says, "predicts": {**_single(h.when), **_single(h.outcome)}}
-            for h in sweep.hypotheses
-        ],
-        rehearsal=_world(ground),
-        finish=finish,
-        forecast=_forecast(sweeping, decision),
-        notes=[
-            *(f"{n.where}: {n.text}" for n in (*sweep.unsupported, *ground.expanded.notes)),
-            *_prior_notes(sweeping),
-            *_resolution_notes(sweeping),
-        ],
+        **run_facts(ground, history, decision, acting=acting, priors=earlier_runs(ground))
     )
-
-
-def _forecast(sweeping: Sweeping, decision: Decision) -> dict[str, object] | None:
-    """Return what is to be expected as run.json holds it; None before an attempt says anything."""
-    if decision.forecast is None:
-        return None
-    return {"after": len(sweeping.journal.history()), **to_json(decision.forecast, decision.helps)}
-
-
-def _refused(found: Sequence[Refused]) -> list[dict[str, object]]:
-    """Return what SGLang refuses as the outcomes that it is, by SGLang's words."""
-    judged = {r.because: r for r in found}
-    return [
-        {
-            **entry,
-            "verdict": str(judged[str(entry["because"])].verdict),
-            "phase": str(Phase.ARGS),
-            "cause": judged[str(entry["because"])].cause or None,
-        }
-        for entry in _by_reason((r.because, r.cell) for r in found)
-    ]
-
-
-def _acting(sweeping: Sweeping) -> Iterator[tuple[int, Cell]]:
-    """Yield what acted in each finished attempt, where SGLang was asked."""
-    ground = sweeping.ground
-    if ground.settled is None:
-        return
-    auto, history = _auto(ground), sweeping.journal.history()
-    bases = {o.attempt.number: base_of(o.attempt.cell, auto) for o in history}
-    seen = ground.settled.effective.after(
-        (bases[o.attempt.number], o.diagnosis.effective) for o in history
-    )
-    for number, base in bases.items():
-        yield number, seen.of(base)
-
-
-def _by_reason(entries: Iterable[tuple[str, Cell]]) -> list[dict[str, object]]:
-    """Count cells by reason; what one cell was is told where it is the only one."""
-    found: dict[str, list[Cell]] = {}
-    for because, cell in entries:
-        found.setdefault(because, []).append(cell)
-    return [
-        {"because": because, "count": len(cells)}
-        | ({"cell": dict(cells[0].values)} if len(cells) == 1 else {})
-        for because, cells in found.items()
-    ]
-
-
-def _prior(taken: Taken) -> dict[str, object]:
-    return {
-        "run": taken.run.name,
-        "attempts": len(taken.run.attempts),
-        "taken": len(taken.evidence),
-        "weight": taken.weights[1],
-        "why": taken.why,
-    }
-
-
-def _prior_notes(sweeping: Sweeping) -> list[str]:
-    return [f"{taken.run.where}: {taken.why}" for taken in earlier_runs(sweeping.ground)]
-
-
-def _resolution_notes(sweeping: Sweeping) -> list[str]:
-    """Say what is known to fail and is launched last, and where a launch came out otherwise."""
-    settled = sweeping.ground.settled
-    if settled is None:
-        return []
-    issues = {s.issue.id: s.issue for s in settled.suspects}
-    counts = Counter(s.issue.id for s in settled.suspects)
-    notes = [
-        f"known not to work, launched last ({counts[i.id]} cells): {i.reason} "
-        f"Instead: {i.instead} ({i.source})"
-        for i in issues.values()
-    ]
-    return notes + _resolved_otherwise(settled, sweeping.journal.history())
-
-
-def _resolved_otherwise(settled: Settled, history: Sequence[Outcome]) -> list[str]:
-    """Say where the launched server took other values than SGLang had said when asked first."""
-    found: dict[str, list[str]] = {}
-    for outcome in history:
-        answer = settled.answers.get(outcome.attempt.cell.key)
-        other = launched_otherwise(answer, outcome.diagnosis.effective)
-        if other:
-            shown = ", ".join(f"{n} {b} instead of {a}" for n, (a, b) in list(other.items())[:5])
-            found.setdefault(shown, []).append(str(outcome.attempt.number))
-    return [
-        f"attempt{'s' if len(numbers) > 1 else ''} {', '.join(numbers)} took other values than "
-        f"SGLang had said before the launch: {shown}"
-        for shown, numbers in found.items()
-    ]
-
-
-def _single(conditions: Mapping[str, Sequence[object]]) -> dict[str, object]:
-    return {name: values[0] for name, values in conditions.items() if values}
-
-
-def _world(ground: Ground) -> str | None:
-    worlds = [b.rehearsal for b in ground.sweep.builds.values() if b.rehearsal is not None]
-    return worlds[0].stem if worlds else None
 
 
 def tell_notes(sweeping: Sweeping) -> None:
     """Tell what the file asks for in vain."""
-    ground = sweeping.ground
-    for note in (*ground.sweep.unsupported, *ground.expanded.notes):
-        sweeping.listener.tell(Note(text=f"note: {note.where}: {note.text}"))
-    for text in _prior_notes(sweeping):
-        sweeping.listener.tell(Note(text=f"note: {text}"))
-    settled = ground.settled
-    if settled is not None:
-        sweeping.listener.tell(Note(text=_asked_words(settled)))
-
-
-def _asked_words(settled: Settled) -> str:
-    """Say what came of asking; the words of the refusal that most cells met."""
-    words = [f"{len(settled.answers)} cells were asked about"]
-    if settled.refused:
-        (because, _), *_ = Counter(r.told for r in settled.refused).most_common(1)
-        words.append(f"SGLang refuses {len(settled.refused)} ({because})")
-    if settled.merged:
-        words.append(f"{len(settled.merged)} are equal to another")
-    if settled.suspects:
-        words.append(f"{len(settled.suspects)} of the rest are known not to work")
-    return "; ".join(words)
+    for text in told_before(sweeping.ground, earlier_runs(sweeping.ground)):
+        sweeping.listener.tell(Note(text=text))

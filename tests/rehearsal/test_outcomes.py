@@ -46,7 +46,18 @@ def test_oom_in_capture_stands_in_the_log_as_sglang_wraps_it(tmp_path: Path) -> 
     assert log.index("Capture cuda graph begin") < log.index("OutOfMemoryError")
     assert "Received sigquit from a child process." in log
     assert READY not in log
-    assert re.search(r"(it/s|s/it)\]\[\d{4}-.*Scheduler hit an exception", log)  # glued to the bar
+
+
+def test_what_a_rank_says_in_the_capture_is_glued_to_the_bar_of_another(tmp_path: Path) -> None:
+    flags = (*FP8, "--mem-fraction-static", "0.95")
+    for number in range(3):  # Which rank writes first is chance, as with real ones.
+        (tmp_path / str(number)).mkdir()
+        with launched(tmp_path / str(number), *flags) as standin:
+            standin.await_end()
+            log = standin.log
+        if re.search(r"(it/s|s/it)\]\[\d{4}-.*Scheduler hit an exception", log):
+            return
+    pytest.fail("no bar was open when a rank died, in three launches")
 
 
 def test_nan_dies_only_under_a_sampled_request_and_greedy_ones_get_zeros(tmp_path: Path) -> None:
