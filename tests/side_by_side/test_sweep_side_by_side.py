@@ -69,7 +69,11 @@ def test_a_killed_sweep_takes_all_of_them_over(tmp_path: Path, again: int) -> No
     for number in left:
         assert f"attempt {number} taken over" in done.stderr
     assert folder.verdicts() == VERDICTS
-    assert len(folder.records()) == len(VERDICTS)
+    # The kill may come before a server was started: that attempt is made again, and no other.
+    records = folder.records().values()
+    told = [r for r in records if r["diagnosis"]["verdict"] != "interrupted"]
+    assert len(told) == len(VERDICTS)
+    assert len(records) - len(told) <= len(left)
     wait_until_gone(folder)
 
 
