@@ -69,8 +69,12 @@ def test_a_killed_sweep_repeats_nothing_loses_nothing_and_leaves_nothing(tmp_pat
     assert done.returncode == 0, done.stderr
     assert "attempt 2 taken over" in done.stderr
     assert folder.verdicts() == VERDICTS
-    assert numbers <= set(folder.records())
-    assert len(folder.records()) == len(VERDICTS)
+    records = folder.records()
+    assert numbers <= set(records)
+    # The kill may come before the server was started: then that attempt is made again.
+    told = [n for n, r in records.items() if r["diagnosis"]["verdict"] != "interrupted"]
+    assert len(told) == len(VERDICTS)
+    assert set(records) - set(told) <= {2}
     wait_until_gone(folder)
 
 
