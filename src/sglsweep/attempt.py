@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -477,3 +477,9 @@ FROM_OUTSIDE = frozenset({"port-in-use", "dist-port-in-use", "oom-gpu-held"})
 """Causes that another process on the host makes: it has the port, or the card's memory."""
 BESIDE_OTHERS = "beside-others"
 """Cause of an attempt that lacked memory, a port, or a card that others of its run had."""
+
+
+def numbered(found: Iterable[int]) -> str:
+    """Write "attempt 3" or "attempts 3, 4"."""
+    words = [str(number) for number in found]
+    return f"attempt{'s' if len(words) > 1 else ''} {', '.join(words)}"

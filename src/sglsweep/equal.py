@@ -44,9 +44,8 @@ def _may_speak_for(outcome: Outcome, attempt: Attempt) -> bool:
         other.build == attempt.build
         and dict(other.own_env) == dict(attempt.own_env)
         and other.launch_key != attempt.launch_key
-        and outcome.verdict.is_evidence
+        and outcome.is_evidence
         and outcome.verdict is not Verdict.KILLED
-        and not outcome.is_from_outside
         and outcome.end.kind is not EndKind.EQUAL
     )
 

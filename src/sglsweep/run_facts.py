@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from sglsweep.attempt import numbered
 from sglsweep.expand.resolved import launched_otherwise
 from sglsweep.plan.effective import become, to_record
 from sglsweep.plan.outside import to_json
@@ -178,16 +179,15 @@ def _resolution_notes(settled: Settled | None, history: Sequence[Outcome]) -> li
 
 def _resolved_otherwise(settled: Settled, history: Sequence[Outcome]) -> list[str]:
     """Say where the launched server took other values than SGLang had said when asked first."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[int]] = {}
     for outcome in history:
         answer = settled.answers.get(outcome.attempt.cell.key)
         other = launched_otherwise(answer, outcome.diagnosis.effective)
         if other:
             shown = ", ".join(f"{n} {b} instead of {a}" for n, (a, b) in list(other.items())[:5])
-            found.setdefault(shown, []).append(str(outcome.attempt.number))
+            found.setdefault(shown, []).append(outcome.attempt.number)
     return [
-        f"attempt{'s' if len(numbers) > 1 else ''} {', '.join(numbers)} took other values than "
-        f"SGLang had said before the launch: {shown}"
+        f"{numbered(numbers)} took other values than SGLang had said before the launch: {shown}"
         for shown, numbers in found.items()
     ]
 

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sglsweep import report
+from sglsweep.attempt import numbered
 from sglsweep.config.hosts import HIGHEST_PORT
 from sglsweep.drive import finish_stopping, run_attempt, take_over
 from sglsweep.errors import ConfigError, HostError
@@ -40,7 +41,7 @@ from sglsweep.sweep import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from sglsweep.attempt import Attempt, Outcome
     from sglsweep.clock import Clock
@@ -275,7 +276,7 @@ class _Crew:
 
     def _stop_starting(self, attempt: Attempt, error: HostError) -> None:
         self._trouble = self._trouble or error
-        left = f", only {_named(self._running)} seen through" if self._running else ""
+        left = f", only {numbered(self._running)} seen through" if self._running else ""
         self._tell(f"attempt {attempt.number}: {error.message}; nothing more is started{left}")
 
     def _count_losses(self, outcome: Outcome) -> None:
@@ -303,7 +304,7 @@ class _Crew:
         self._forget_the_dead()
         if self._running:
             self._tell(
-                f"ending {_named(self._running)}; Ctrl-C again leaves that to the next call"
+                f"ending {numbered(self._running)}; Ctrl-C again leaves that to the next call"
             )
         try:
             while self._running:
@@ -328,11 +329,6 @@ class _Crew:
         if text not in self._told:
             self._told.add(text)
             self._tell(text)
-
-
-def _named(numbers: Iterable[int]) -> str:
-    found = [str(number) for number in numbers]
-    return f"attempt{'s' if len(found) > 1 else ''} {', '.join(found)}"
 
 
 class _Losses:

@@ -35,8 +35,8 @@ def sweep(
     Example: sglsweep sweep configs/demo-cpu.yaml --out runs/demo
     """
     from sglsweep import report
+    from sglsweep.attempt import numbered
     from sglsweep.cli.wiring import open_sweep
-    from sglsweep.plan.follow_up import numbers_of
     from sglsweep.report.numbers import plural
     from sglsweep.report.record import findings_json
     from sglsweep.side_by_side import sweep_side_by_side
@@ -54,7 +54,7 @@ def sweep(
     if as_json:
         typer.echo(json.dumps(findings_json(view)))
     else:
-        found = f"serving: {numbers_of(serving)}" if serving else "none serves"
+        found = f"serving: {numbered(serving)}" if serving else "none serves"
         typer.echo(f"finished: {why}\n{found}; {plural(len(view.outcomes), 'attempt')} in all")
         typer.echo(f"findings: {folder / 'FINDINGS.md'}")
     raise typer.Exit(0 if serving else 1)

@@ -67,13 +67,13 @@ def _follow(journal: Journal, listener: Listener) -> None:
 
 
 def _last_words(journal: Journal) -> str:
-    from sglsweep.plan.follow_up import numbers_of
+    from sglsweep.attempt import numbered
     from sglsweep.report.numbers import plural
     from sglsweep.verdict import Verdict
 
     outcomes = journal.history()
     serving = [o.attempt.number for o in outcomes if o.verdict is Verdict.SERVING]
-    found = f"serving: {numbers_of(serving)}" if serving else "none serves"
+    found = f"serving: {numbered(serving)}" if serving else "none serves"
     finish = journal.facts.get("finish")
     if finish:
         how = f"finished: {finish}"

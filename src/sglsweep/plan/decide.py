@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sglsweep.attempt import numbered
 from sglsweep.matrix import NO_EFFECT, Cell, Cells, spell
 from sglsweep.plan.adaptive import Adaptive
 from sglsweep.plan.by_memory import memory_hints
 from sglsweep.plan.effective import as_requested
-from sglsweep.plan.follow_up import follow_up, numbers_of
+from sglsweep.plan.follow_up import follow_up
 from sglsweep.plan.forecast import forecast
 from sglsweep.plan.goal import Goal
 from sglsweep.plan.outside import Remedies, helps, next_remedy
@@ -146,7 +147,7 @@ def _is_nearly_spent(question: Question) -> bool:
 def _not_waited_for(question: Question) -> str:
     if not question.running:
         return ""
-    return f" (not waiting for {numbers_of([a.number for a in question.running])})"
+    return f" (not waiting for {numbered([a.number for a in question.running])})"
 
 
 def _reached(question: Question, over: str) -> str:

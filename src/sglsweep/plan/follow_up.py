@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sglsweep.attempt import StepState
+from sglsweep.attempt import StepState, numbered
 from sglsweep.plan.question import FRACTION, at_start, base_of, worn_out
 from sglsweep.plan.strategy import Launch
 from sglsweep.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sglsweep.attempt import Outcome
     from sglsweep.plan.question import Question
 
@@ -33,15 +31,10 @@ def _alone_step(question: Question) -> Launch | None:
     for outcome in last.values():
         if not outcome.is_due_alone or outcome.attempt.cell.key in running:
             continue
-        number, others = outcome.attempt.number, numbers_of(outcome.end.beside)
+        number, others = outcome.attempt.number, numbered(outcome.end.beside)
         why = f"attempt {number} again, alone: beside {others} it is no evidence"
         return Launch(outcome.attempt.cell, why, relaunch_of=number)
     return None
-
-
-def numbers_of(found: Sequence[int]) -> str:
-    """Write "attempt 3" or "attempts 3, 4"."""
-    return f"attempt{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}"
 
 
 def _just_over(question: Question) -> list[Outcome]:

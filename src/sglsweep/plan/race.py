@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sglsweep.plan.follow_up import numbers_of
+from sglsweep.attempt import numbered
 from sglsweep.plan.strategy import Finish, Launch
 from sglsweep.verdict import Verdict
 
@@ -143,7 +143,7 @@ def _none_measured(outcomes: Sequence[Outcome]) -> str:
     serving = [same[0].attempt.number for same in _serving(outcomes)]
     if not serving:
         return "nothing serves, so nothing is the fastest"
-    who = f"{numbers_of(serving)} {'serves' if len(serving) == 1 else 'serve'}"
+    who = f"{numbered(serving)} {'serves' if len(serving) == 1 else 'serve'}"
     return f"{who}, but no speed was measured to the end, so nothing is the fastest"
 
 
