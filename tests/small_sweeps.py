@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -149,7 +152,7 @@ def hear_ctrl_c() -> None:
 
 def small_sweep(path: Path, *, host: str = "local", hosts: str = "") -> Folder:
     """Write a small sweep into a folder."""
-    port = free_port()
+    port = _free_ports() if hosts else free_port()
     (path / "world.yaml").write_text(WORLD)
     (path / "sweep.yaml").write_text(SWEEP.replace("HOST", host).replace("PORT", str(port)))
     if hosts:
@@ -157,6 +160,21 @@ def small_sweep(path: Path, *, host: str = "local", hosts: str = "") -> Folder:
     home = path / "home"
     home.mkdir(exist_ok=True)
     return Folder(path, port, {**os.environ, "HOME": str(home), "SGLSWEEP_TEST": str(path)})
+
+
+def _free_ports() -> int:
+    """Return a port that is free with the next seven, one for each slot.
+
+    It lies below the range that clients are given ports from: a neighbour of a port from there
+    may go to anybody between two looks.
+    """
+    while True:
+        first = random.randrange(15_000, 32_000)  # noqa: S311 - no secret
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for port in range(first, first + 8):
+                one = held.enter_context(socket.socket())
+                one.bind(("127.0.0.1", port))
+            return first
 
 
 def wait_until_gone(folder: Folder, within_s: float = 30.0) -> None:
