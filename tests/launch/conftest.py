@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import pytest
 
 from attempts import Attempts
 from models import make_gpt2
+from real_python import real_python
 from sglsweep.hosts.local import LocalHost
 from sglsweep.hosts.ssh import SshHost
 from sshd import Gate, Sshd, running_sshd
@@ -62,11 +62,7 @@ def attempts(tmp_path: Path, host: Host) -> Iterator[Attempts]:
 @pytest.fixture(scope="session")
 def sglang_python() -> Path:
     """The Python of a real SGLang for CPU."""
-    named = os.environ.get("SGLSWEEP_SGLANG_PYTHON")
-    python = Path(named) if named else ROOT / ".sglang-cpu" / "bin" / "python"
-    if not python.exists():
-        pytest.skip(f"no SGLang at {python}; `make demo` installs one")
-    return python
+    return real_python()
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from real_python import real_python
 from sglsweep.flags import FlagTable
 from sglsweep.onhost import resolve
 
@@ -198,11 +199,7 @@ def test_programs_for_the_host_are_python_3_8(name: str) -> None:
 
 @pytest.mark.real
 def test_real_sglang_tells_all_its_flags() -> None:
-    named = os.environ.get("SGLSWEEP_SGLANG_PYTHON")
-    python = Path(named) if named else Path(__file__).parents[2] / ".sglang-cpu/bin/python"
-    if not python.exists():
-        pytest.skip(f"no SGLang: set SGLSWEEP_SGLANG_PYTHON, or install one at {python}")
-    status, document, _ = _ask(Path.cwd(), python=str(python))
+    status, document, _ = _ask(Path.cwd(), python=str(real_python()))
     assert status == 0
     table = FlagTable.from_json(document)
     assert len(table.flags) > 400

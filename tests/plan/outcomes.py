@@ -27,7 +27,14 @@ def cell(*codes: int) -> Cell:
     return Cell({axis.name: axis.values[code] for axis, code in zip(AXES, codes, strict=True)})
 
 
-def outcome(number: int, launched: Cell, diagnosis: Diagnosis) -> Outcome:
+def passed_flags(cell: Cell) -> str:
+    """Return a launch's key: flags that are passed make it; one that is null does not."""
+    return ",".join(sorted(f"{n}={v}" for n, v in cell.values.items() if v is not None))
+
+
+def outcome(
+    number: int, launched: Cell, diagnosis: Diagnosis, *, launch_key: str | None = None
+) -> Outcome:
     attempt = Attempt(
         number=number,
         cell=launched,
@@ -36,7 +43,7 @@ def outcome(number: int, launched: Cell, diagnosis: Diagnosis) -> Outcome:
         python="python3",
         argv=("-m", "sglang.launch_server"),
         env={},
-        launch_key=launched.key,
+        launch_key=launched.key if launch_key is None else launch_key,
         host="local",
         port=30000,
         why="because",

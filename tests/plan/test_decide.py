@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sglsweep.attempt import Attempt, Diagnosis, End, EndKind, Ladder, Outcome, Rung, Timings
+from plan.outcomes import outcome as finished
+from plan.outcomes import passed_flags as launch_key
+from sglsweep.attempt import Diagnosis, Ladder, Outcome, Rung, Timings
 from sglsweep.matrix import Axis, Cell, Cells, Value
 from sglsweep.plan.decide import decide
 from sglsweep.plan.question import FRACTION, Auto, Question
@@ -31,28 +33,8 @@ class InOrder:
 
 def outcome(number: int, values: dict[str, Value], verdict: Verdict) -> Outcome:
     cell = Cell(values)
-    attempt = Attempt(
-        number=number,
-        cell=cell,
-        build="default",
-        model="m",
-        python="python3",
-        argv=("-m", "sglang.launch_server"),
-        env={},
-        launch_key=launch_key(cell),
-        host="local",
-        port=30000,
-        why="because",
-        started_at="2026-11-29T10:00:00Z",
-        keeper_dir="/home/me/.sglsweep/runs/x/0001",
-    )
     diagnosis = Diagnosis(verdict=verdict, phase=Phase.DECODE, cause=None)
-    return Outcome(attempt=attempt, end=End(kind=EndKind.EXITED), diagnosis=diagnosis)
-
-
-def launch_key(cell: Cell) -> str:
-    """Flags that are passed make the launch; one that is null does not."""
-    return ",".join(sorted(f"{n}={v}" for n, v in cell.values.items() if v is not None))
+    return finished(number, cell, diagnosis, launch_key=launch_key(cell))
 
 
 def question(outcomes: Sequence[Outcome], goals: Sequence[str] = ("first-serving",)) -> Question:

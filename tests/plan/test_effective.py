@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from sglsweep.attempt import Attempt, Blame, Diagnosis, End, EndKind, Outcome
+from plan.outcomes import outcome as finished
+from plan.outcomes import passed_flags as launch_key
+from sglsweep.attempt import Blame, Diagnosis, Outcome
 from sglsweep.catalogue import inert
 from sglsweep.matrix import NO_EFFECT, Axis, Cell, Cells
 from sglsweep.plan import blame, strategies
@@ -184,33 +186,14 @@ class Watching:
         return self.inner.decide(cells, history)
 
 
-def launch_key(cell: Cell) -> str:
-    return ",".join(sorted(f"{n}={v}" for n, v in cell.values.items() if v is not None))
-
-
 def outcome(number: int, cell: Cell, verdict: Verdict, *blames: str) -> Outcome:
-    attempt = Attempt(
-        number=number,
-        cell=cell,
-        build="default",
-        model="m",
-        python="python3",
-        argv=("-m", "sglang.launch_server"),
-        env={},
-        launch_key=launch_key(cell),
-        host="local",
-        port=30000,
-        why="because",
-        started_at="2026-11-29T10:00:00Z",
-        keeper_dir="/home/me/.sglsweep/runs/x/0001",
-    )
     diagnosis = Diagnosis(
         verdict=verdict,
         phase=Phase.DECODE,
         cause=None if verdict is Verdict.SERVING else "nan-probability-tensor",
         blames=tuple(Blame(flag) for flag in blames),
     )
-    return Outcome(attempt=attempt, end=End(kind=EndKind.EXITED), diagnosis=diagnosis)
+    return finished(number, cell, diagnosis, launch_key=launch_key(cell))
 
 
 def asking(

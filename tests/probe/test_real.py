@@ -9,13 +9,13 @@ import subprocess
 import time
 import urllib.request
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from models import make_gpt2
 from probe.asker import Asker
+from real_python import real_python
 from sglsweep import catalogue
 from sglsweep.attempt import End, Ladder, ProofStep, StepState
 from sglsweep.catalogue import limits
@@ -30,6 +30,7 @@ from sglsweep.watch import ReadyForProof, Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -38,11 +39,7 @@ CONFIG = {"vocab_size": 512, "bos_token_id": 0, "eos_token_id": 2}
 
 @pytest.fixture(scope="session")
 def sglang() -> Path:
-    named = os.environ.get("SGLSWEEP_SGLANG_PYTHON")
-    python = Path(named) if named else Path(__file__).parents[2] / ".sglang-cpu/bin/python"
-    if not python.exists():
-        pytest.skip(f"no SGLang: set SGLSWEEP_SGLANG_PYTHON, or install one at {python}")
-    return python
+    return real_python()
 
 
 @contextmanager

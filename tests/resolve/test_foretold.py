@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from models import make_gpt2
-from resolve.real_python import real_python
+from real_python import real_python
 from sglsweep.expand.asked import Resolved, State
 from sglsweep.expand.resolved import launched_otherwise
 from sglsweep.triage.effective import parse_server_args, spelled

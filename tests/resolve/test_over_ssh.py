@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from models import make_gpt2
-from resolve.real_python import real_python
+from real_python import real_python
 from sshd import Sshd, running_sshd
 from standin_sglang import GLM
 

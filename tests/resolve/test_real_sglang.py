@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resolve.real_python import real_python
+from real_python import real_python
 from standin_sglang import PROGRAM, SM120
 
 GPT2 = {

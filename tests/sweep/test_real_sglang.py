@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from models import make_gpt2
+from real_python import real_python
 from small_sweeps import Folder, small_sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(420)]
 
@@ -39,11 +42,7 @@ quality:
 
 @pytest.fixture(scope="module")
 def sglang() -> Path:
-    named = os.environ.get("SGLSWEEP_SGLANG_PYTHON")
-    python = Path(named) if named else Path(__file__).parents[2] / ".sglang-cpu/bin/python"
-    if not python.exists():
-        pytest.skip(f"no SGLang: set SGLSWEEP_SGLANG_PYTHON, or install one at {python}")
-    return python
+    return real_python()
 
 
 def real(path: Path, python: Path, more: str = "") -> Folder:
