@@ -115,7 +115,7 @@ class LiveView:
         return not self._console.encoding.lower().replace("-", "").startswith("utf")
 
     def _print_rest(self) -> None:
-        """Leave in the terminal's history what this session came to."""
+        """Leave in the terminal's history what the sweep came to."""
         paper = Paper(self._console.width, 0, is_ascii=self._is_ascii)
         for note in self._notes:
             self._console.print(paper.line(note), no_wrap=True)
